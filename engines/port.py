@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
 from core import monitoring
 from core.errors import GatewayError, Unreadable
 from core.messages import Message as _
-from core.network.url_policy import AddressPolicy, BadAddress, file_path, is_file
+from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from core.persistence.database_errors import database_errors
 from store.models import Memory, PendingDeletion, PendingMedia, Session
 from store.storage import Draft
@@ -39,6 +39,14 @@ HEALTH_TIMEOUT_SECONDS = 2.0
 """The timeout of health checks by background tasks."""
 
 
+class KeptAsText(NamedTuple):
+    """An address in a message that was not read: the item is stored as text. Positions count from 0."""
+
+    message: int
+    item: int
+    cause: str
+
+
 @dataclass(frozen=True, slots=True)
 class AddResult:
     """The result of an add. `status` is "accumulated" or "extracted", `request_id` the engine's trace id."""
@@ -46,6 +54,7 @@ class AddResult:
     status: str
     message_count: int
     request_id: str
+    kept_as_text: Sequence[KeptAsText] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,8 @@ class Engine(Protocol):
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         """Append messages to the session's buffer. Equal (session, sender, role, time, content) is one message.
 
-        Raises: `EngineRefused` for a deleted session.
+        An address that cannot be read is kept as text, unless it is the file of a resource's session. Raises:
+        `EngineRefused` for a deleted session.
         """
 
     def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
@@ -224,17 +234,17 @@ class LocalEngine(Engine, Protocol):
         """Have a model read pending files for about `seconds`. Return how many of its answers were used."""
 
 
-def require_allowed_file(item: ContentItem) -> None:
-    """Check the item's `file://` address at the moment of use.
+def require_allowed_address(item: ContentItem) -> None:
+    """Check the address that an engine reads the item from, at the moment of use.
 
     Rows of the journal, of resources and of imported archives may contain addresses that requests could not bring now:
-    settings change, and older versions accepted others. Raises: `Unreadable` for a file outside the allowed folders.
+    settings change, and older versions accepted others. Raises: `Unreadable`.
     """
-    uri = item.ingest_uri or item.uri or ""
-    if item.file is not None or not is_file(uri):
+    uri = item.ingest_uri or item.uri
+    if uri is None or item.file is not None:
         return
     try:
-        file_path(uri, AddressPolicy.from_settings())
+        check_uri(uri, AddressPolicy.from_settings())
     except BadAddress as error:
         raise Unreadable(_("The address %(cause)s.", cause=error.message)) from None
 

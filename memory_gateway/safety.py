@@ -3,6 +3,7 @@
 import importlib.util
 import ipaddress
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
 from core.messages import MANAGE
+from core.network.url_policy import is_loopback, is_same_bucket, own_bucket
 
 PREFIX = "MEMORY_GATEWAY_"
 _MIN_SECRET_CHARS = 50
@@ -33,6 +35,7 @@ _PLACEHOLDERS = (
     "your-",
     "your_",
 )
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SAFE_SSL_MODES = {"require", "verify-ca", "verify-full"}
 
 
@@ -216,12 +219,16 @@ def require_no_overlap(roots: Sequence[Path], *, own: Sequence[Path]) -> None:
 
 
 def require_foreign(buckets: Sequence[str], *, own: str) -> None:
-    """Check that the buckets which users may read by `s3://` do not include the one of the gateway's files."""
-    bucket = urlsplit(own).netloc
-    if bucket and bucket in buckets:
-        raise ImproperlyConfigured(
-            f"{PREFIX}EXTERNAL_BUCKETS must not contain the gateway's own bucket: users could read {bucket}."
-        )
+    """Check that the buckets that users may name by `s3://` are plain names, and not the one of the gateway's files."""
+    for bucket in buckets:
+        if not _BUCKET.fullmatch(bucket):
+            raise ImproperlyConfigured(
+                f"{PREFIX}EXTERNAL_BUCKETS must list names of buckets, without s3:// and path, not {bucket!r}."
+            )
+        if is_same_bucket(bucket, own_bucket(own)):
+            raise ImproperlyConfigured(
+                f"{PREFIX}EXTERNAL_BUCKETS must not contain the gateway's own bucket: users could read {bucket}."
+            )
 
 
 def require_private(path: Path) -> None:
@@ -229,16 +236,6 @@ def require_private(path: Path) -> None:
     if path.exists() and path.stat().st_mode & 0o007:
         mode = 700 if path.is_dir() else 600
         raise ImproperlyConfigured(f"{path} is accessible to all users of this machine. Run `chmod {mode}` on it.")
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if a listening address can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _require_set(value: str, name: str) -> None:

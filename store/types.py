@@ -6,8 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
+from core.logs import redact_text
 from documents.mime_types import ContentType
 
 Role = Literal["user", "assistant", "tool", "system"]
@@ -55,6 +57,17 @@ class ContentItem:
     mime_type: str | None = None
     extras: Mapping[str, Any] = field(default_factory=dict)
     ingest_uri: str | None = field(default=None, repr=False, compare=False)
+
+    def is_of_resource(self, session_kind: str) -> bool:
+        """Return True for the file of a resource, in the session of that kind that holds nothing else."""
+        return session_kind == "resource" and "resource_id" in self.extras
+
+    def as_text(self) -> "ContentItem":
+        """Return the name and the address as text, for a file that is not read. Secrets in the address are masked."""
+        uri = self.uri or ""
+        name = self.name or unquote(urlsplit(uri).path.rpartition("/")[2])
+        file = f"[{self.type.upper()}: {name}] {redact_text(uri)}"
+        return ContentItem("text", text=f"{self.text}\n{file}" if self.text else file)
 
 
 @dataclass(frozen=True, slots=True)

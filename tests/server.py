@@ -204,6 +204,7 @@ def server_environment(data_dir: Path, database_url: str, **env: str) -> dict[st
         "MEMORY_GATEWAY_PORT": str(free_port()),
         "MEMORY_GATEWAY_MIN_FREE_DISK_BYTES": "0",
         "MEMORY_GATEWAY_OCR": "off",  # as without the extra
+        "MEMORY_GATEWAY_EXTERNAL_BUCKETS": "beaver-user-files,bucket,documents",
         **env,
     }
 

@@ -27,6 +27,8 @@ else:
     DATABASES["default"].setdefault("OPTIONS", {})["options"] = "-c synchronous_commit=off"  # noqa: F405
 WHITENOISE_AUTOREFRESH = True  # every test client would read all static files first
 MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = 0.01
+# Buckets of files that tests register by `minio://` and `s3://`.
+MEMORY_GATEWAY_EXTERNAL_BUCKETS = ["beaver-user-files", "bucket", "documents"]
 # All test clients call from one address.
 FAILED_AUTHENTICATIONS_PER_MINUTE = 0
 ANONYMOUS_REQUESTS_PER_MINUTE = 0

@@ -7,12 +7,13 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from agents.tools.arguments import ForgetArguments, RecallArguments, StoreArguments
+from core.rest import Problem
 
 _TOOLS: list[JsonValue] = ["memory_recall", "memory_store", "memory_forget"]
 
 
 class ToolArguments(RecallArguments, StoreArguments, ForgetArguments):
-    """The arguments of all tools. Each tool ignores those of the others.
+    """The arguments of all tools. Each tool ignores those of the others, with a warning.
 
     `memory_recall` takes `query` and `limit`, `memory_store` takes `text`, `importance` and `category`, `memory_forget`
     takes `memoryId` or `query`.
@@ -29,7 +30,7 @@ class _ToolArgumentsSchema:
 
 
 class ToolInvocation(BaseModel):
-    """A call of a tool. OpenClaw fields without a meaning here (`action`, `dryRun` …) are ignored."""
+    """A call of a tool. Fields without a meaning here, such as OpenClaw's `dryRun`, are ignored with a warning."""
 
     model_config = ConfigDict(strict=True)
 
@@ -77,6 +78,10 @@ class ToolAnswer(BaseModel):
 
     ok: Literal[True] = Field(description="Always true.", examples=[True])
     result: ToolResult = Field(description="The result of the tool.")
+    warnings: list[Problem.FieldProblem] | None = Field(
+        None,
+        description="The fields and arguments that were ignored; absent if there are none.",
+    )
 
 
 class ToolProblem(BaseModel):

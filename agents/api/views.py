@@ -141,7 +141,10 @@ class InvokeView(APIView):
             agent_id=body.agent_id,
             session_key=body.session_key,
         )
-        return Response({"ok": True, "result": tools.invoke(called_by, body.tool, body.args or {})})
+        answer = {"ok": True, "result": tools.invoke(called_by, body.tool, body.args or {})}
+        if ignored := tools.warnings(body.tool, cast("dict[str, Any]", request.data)):
+            answer["warnings"] = ignored
+        return Response(answer)
 
     def get_exception_handler(self) -> Callable[[Exception, Mapping[str, Any]], Response | None]:
         return error_response

@@ -50,7 +50,9 @@ def invoke_tool(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     except GatewayError as error:
         code = "INVALID_REQUEST" if error.status < 500 else "UNAVAILABLE"
         raise Failure(code, error.detail, details={"code": error.code}) from None
-    return {"ok": True, "toolName": name, "source": "plugin", "output": result, "result": result}
+    answer = {"ok": True, "toolName": name, "source": "plugin", "output": result, "result": result}
+    ignored = tools.warnings(name, params)
+    return {**answer, "warnings": ignored} if ignored else answer
 
 
 METHODS = {

@@ -1,10 +1,18 @@
 """The agent tools: three over HTTP, WebSocket and MCP. MCP has more (`agents.mcp.catalog`)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
-from agents.tools.arguments import Arguments, ForgetArguments, RecallArguments, StoreArguments, read
+from agents.tools.arguments import (
+    Arguments,
+    ForgetArguments,
+    RecallArguments,
+    StoreArguments,
+    argument_names,
+    read,
+)
 from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.forget import forget
 from agents.tools.recall import recall
@@ -12,7 +20,13 @@ from agents.tools.results import Result
 from agents.tools.store import store
 from core.errors import NotFound
 
-__all__ = ["DEFAULT_AGENT", "TOOLS", "Caller", "Tool", "invoke"]
+__all__ = ["DEFAULT_AGENT", "TOOLS", "Caller", "Tool", "invoke", "warnings"]
+
+FIELDS: Final = ("tool", "args", "agentId", "sessionKey")
+"""The fields of a call in OpenClaw's shape."""
+_MAX_WARNINGS: Final = 20
+_SHOWN_CHARS: Final = 100
+ACCEPTED_FIELDS: Final = frozenset({*FIELDS, "name", "user_id", "user_key"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +54,20 @@ def invoke(caller: Caller, name: str, arguments: Mapping[str, Any], tools: Mappi
     if tool is None:
         raise NotFound(f"There is no tool of this name; there are {', '.join(tools)}.")
     return tool.run(caller, read(tool.arguments, arguments))
+
+
+def warnings(name: str, call: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Name the fields and arguments of a call in OpenClaw's shape that have no meaning here and were ignored."""
+    arguments = argument_names(TOOLS[name].arguments)
+    ignored: dict[str, Sequence[str]] = {
+        field: FIELDS for field, value in call.items() if value is not None and field not in ACCEPTED_FIELDS
+    }
+    ignored |= {
+        f"args.{field}": arguments
+        for field, value in (call.get("args") or {}).items()
+        if value is not None and field not in arguments
+    }
+    return [
+        {"field": field[:_SHOWN_CHARS], "message": f"is ignored: it is none of {', '.join(known)}"}
+        for field, known in islice(ignored.items(), _MAX_WARNINGS)
+    ]

@@ -104,4 +104,9 @@ def _names(model: type[BaseModel], path: Sequence[int | str]) -> str:
         if isinstance(part, str):
             annotation = model.model_fields[part].annotation
             model = model_of(item_of(annotation)) or model_of(annotation) or model
-    return ", ".join(field.alias or name for name, field in model.model_fields.items())
+    return ", ".join(argument_names(model))
+
+
+def argument_names(model: type[BaseModel]) -> list[str]:
+    """Return the names of a tool's arguments, as callers write them."""
+    return [field.alias or name for name, field in model.model_fields.items()]

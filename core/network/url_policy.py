@@ -1,7 +1,9 @@
-"""Policy for addresses from callers (`uri`, `source_uri`, `ingest_uri`): which may be stored and which may be fetched.
+"""Policy for addresses from callers (`uri`, `source_uri`, `ingest_uri`, webhooks): which may be stored and fetched.
 
-The gateway or the engine fetches such an address from inside the operator's network. Only public hosts are accepted,
-unless the operator allows a host by name.
+The gateway or the engine fetches such an address from inside the operator's network, with the operator's credentials.
+Only public hosts are accepted, unless the operator allows a host by name, and only objects in buckets that the operator
+allows. The policy is the same for every engine, profile and interface. It applies when an address arrives and again
+when it is used: settings change, and rows of archives and earlier versions may hold addresses that are refused now.
 """
 
 import ipaddress
@@ -41,11 +43,15 @@ class BadAddress(MessageError):
     """An address that must not be stored or fetched. The message tells the caller why."""
 
 
+class NotAllowed(BadAddress):
+    """A `file:` address or a bucket that the operator does not allow. A message keeps it as text."""
+
+
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
     """The operator's exceptions: `file_roots` are folders below which `file://` is allowed.
 
-    `allowed_hosts` are host names that are allowed even at private addresses, `buckets` those that the gateway reads.
+    `allowed_hosts` are host names that are allowed even at private addresses, `buckets` those that users may name.
     """
 
     file_roots: tuple[Path, ...] = ()
@@ -55,8 +61,9 @@ class AddressPolicy:
     @classmethod
     def from_settings(cls) -> Self:
         hosts = frozenset(_normal_host(host) for host in settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
-        roots, buckets = settings.MEMORY_GATEWAY_FILE_URI_ROOTS, settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS
-        return cls(tuple(map(Path, roots)), hosts, frozenset(buckets))
+        own = own_bucket(settings.MEMORY_GATEWAY_STORAGE_URL)
+        buckets = (bucket for bucket in settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS if not is_same_bucket(bucket, own))
+        return cls(tuple(map(Path, settings.MEMORY_GATEWAY_FILE_URI_ROOTS)), hosts, frozenset(buckets))
 
 
 def resolve(host: str, port: int) -> list[str]:
@@ -81,12 +88,12 @@ def check_uri(uri: str, policy: AddressPolicy, *, resolver: Resolver = resolve) 
         file_path(uri, policy)
     elif scheme in WEB_SCHEMES:
         reachable_addresses(uri, policy, resolver=resolver)
-    elif scheme not in STORE_SCHEMES:
+    elif scheme in STORE_SCHEMES:
+        bucket_and_key(uri, policy)
+    else:
         allowed = ["https://", "http://", "minio://", "s3://", *(["file://"] if policy.file_roots else [])]
         schemes = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
         raise BadAddress(_("must start with %(schemes)s", schemes=schemes))
-    elif not parts.netloc:
-        raise BadAddress(_("must name a bucket or host"))
     return uri
 
 
@@ -122,13 +129,13 @@ def file_path(uri: str, policy: AddressPolicy) -> Path:
     The result does not reveal what exists outside the roots. Ambiguous spellings are refused, because EverOS parses the
     URI itself.
 
-    Raises: `BadAddress` unless the path is below a root.
+    Raises: `NotAllowed` unless the path is below a root, `BadAddress`.
     """
     parts = _split(uri)
     path = _plain_path(parts)
     if path is not None and any(path.is_relative_to(root.resolve()) for root in policy.file_roots):
         return path
-    raise BadAddress(
+    raise NotAllowed(
         _(
             "must be file:/// with a plain path in a folder that the operator allows; upload the file instead, "
             "or ask the operator to allow its folder"
@@ -149,28 +156,65 @@ def is_in_object_store(uri: str) -> bool:
     return urlsplit(uri).scheme.lower() in STORE_SCHEMES
 
 
-def is_allowed_bucket(uri: str) -> bool:
-    """Return True for an address in an object store that the gateway may read."""
-    return urlsplit(uri).netloc in settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS
+def is_allowed_object(uri: str) -> bool:
+    """Return True for an address in an object store that callers may name now."""
+    try:
+        bucket_and_key(uri, AddressPolicy.from_settings())
+    except BadAddress:
+        return False
+    return True
+
+
+def own_bucket(storage_url: str) -> str:
+    """Return the bucket of the gateway's own files; empty if they are in a folder."""
+    return urlsplit(storage_url).netloc
+
+
+def is_same_bucket(bucket: str, other: str) -> bool:
+    """Return True if an object store may take the names for one bucket: they differ in letter case or a last dot."""
+    return bucket.casefold().rstrip(".") == other.casefold().rstrip(".")
 
 
 def bucket_and_key(uri: str, policy: AddressPolicy) -> tuple[str, str]:
     """Return the bucket and the key of an address in an object store.
 
-    Raises: `BadAddress` unless the operator allows the bucket.
+    Ambiguous spellings of the key are refused, because EverOS parses the address itself, and clients of object stores
+    may resolve `..` into another bucket. Raises: `NotAllowed` unless the operator allows the bucket, `BadAddress`.
     """
     parts = _split(uri)
-    bucket, key = parts.netloc, unquote(parts.path.removeprefix("/"))
+    bucket = parts.netloc
+    if not bucket:
+        raise BadAddress(_("must name a bucket or host"))
     if bucket not in policy.buckets:
-        raise BadAddress(
+        raise NotAllowed(
             _(
                 "must be in a bucket that MEMORY_GATEWAY_EXTERNAL_BUCKETS names; give an https:// address of the file, "
                 "or ask the operator to add the bucket"
             )
         )
-    if not key or parts.query or parts.fragment:
+    key = _plain_key(parts)
+    if key is None:
         raise BadAddress(_("must name an object as s3://bucket/key, with a percent-encoded key"))
     return bucket, key
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if a listening address can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def may_name_loopback() -> bool:
+    """Return True if callers may name this machine: the gateway listens on loopback and its users need no token.
+
+    Its clients are on this machine already. `serve --host` accepts other addresses only with a provisioning
+    token, and background workers have the settings of the gateway.
+    """
+    return not settings.MEMORY_GATEWAY_PROVISIONING_TOKEN and is_loopback(settings.MEMORY_GATEWAY_HOST)
 
 
 def is_public(address: IPAddress) -> bool:
@@ -221,6 +265,16 @@ def _normal_host(host: str) -> str:
     except UnicodeError:
         raise BadAddress(_("must name a valid host")) from None
     return name
+
+
+def _plain_key(parts: SplitResult) -> str | None:
+    """Return the decoded key of an object; None if it is missing or ambiguous."""
+    try:
+        key = unquote(parts.path.removeprefix("/"), errors="strict")
+    except ValueError:
+        return None
+    is_plain = unquote(key) == key and not {".", ".."} & set(key.split("/")) and not _NO_FILE_NAME.search(key)
+    return key if key and is_plain and not (parts.query or parts.fragment) else None
 
 
 def _plain_path(parts: SplitResult) -> Path | None:

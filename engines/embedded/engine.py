@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from core.errors import EngineRefused
+from core.errors import EngineError, EngineRefused
 from core.events import publish
 from core.times import to_ms
 from documents.reader import read_document, reading_for
@@ -54,15 +54,29 @@ class EmbeddedEngine(MemoryTable):
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         """Append messages, searchable at once. Documents are fetched and read before the transaction begins.
 
-        Raises: `EngineRefused` for a deleted session, `Unreadable`, `EngineUnavailable`.
+        Raises: `EngineRefused` for a deleted session, `Unreadable` and `EngineUnavailable` for stored files and those
+        of resources.
         """
         parts = {part.first_id: part for part in ingest.parts_of(owner, session_id, messages)}
         # Skip documents that are stored already, because reading is slow. Preparing a text again is cheap.
         known = storage.known(owner, [first_id for first_id, part in parts.items() if part.item is not None])
+        known |= _deleted_texts(owner, session_id, parts.values())
+        drafts: list[storage.Draft] = []
+        unread: list[tuple[ingest.Part, str]] = []
+        read: list[ingest.Part] = []
         with reading_for(owner.user_pk):
-            drafts = [self._draft_of(part) for first_id, part in parts.items() if first_id not in known]
-        self._append(owner, session_id, drafts, [part for part in parts.values() if part.item and part.item.uri])
-        return AddResult("accumulated", len(messages), uuid.uuid4().hex)
+            for part in (part for first_id, part in parts.items() if first_id not in known):
+                try:
+                    drafts.append(self._draft_of(part))
+                except EngineError as error:
+                    if not ingest.may_be_text(part, session_id):
+                        raise
+                    unread.append((part, error.detail))
+                    drafts.append(ingest.as_text(part))
+                else:
+                    read += [part] if part.item and part.item.uri else []
+        self._append(owner, session_id, drafts, read)
+        return AddResult("accumulated", len(messages), uuid.uuid4().hex, ingest.kept_as_text(messages, unread))
 
     @engine_call
     def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
@@ -186,3 +200,12 @@ class EmbeddedEngine(MemoryTable):
             "llm": has_llm,
             "delete": True,
         }
+
+
+def _deleted_texts(owner: Owner, session_id: str, parts: Iterable[ingest.Part]) -> set[str]:
+    """Return the parts (`first_id`) that were kept as text and deleted: a repeated message must not bring them back."""
+    texts = {ingest.description_id(part): part.first_id for part in parts if ingest.may_be_text(part, session_id)}
+    if not texts:
+        return set()
+    deleted = Memory.objects.filter(owned_by(owner), memory_id__in=texts, hidden_at__isnull=False)
+    return {texts[memory_id] for memory_id in deleted.values_list("memory_id", flat=True)}

@@ -8,7 +8,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import orjson
 from django.conf import settings
 
 from core.errors import EngineRefused, Unreadable
+from core.ids import parse_session_id
 from core.messages import Message as _
 from core.persistence import files
 from documents import ocr
@@ -24,6 +25,7 @@ from documents.mime_types import is_picture
 from documents.reader import read_document
 from engines.embedded import extraction_rules, llm, media
 from engines.embedded.fetching import Fetch
+from engines.port import KeptAsText
 from store.models import Memory
 from store.storage import Draft
 from store.types import ContentItem, Message, Owner
@@ -84,6 +86,31 @@ def draft_of(part: Part, read: ReadDocument, fetch: Fetch) -> Draft:
     return Draft.of(part.first_id, rows, media.pending_of(item.file, item.mime_type) if item.file else None)
 
 
+def may_be_text(part: Part, session_id: str) -> bool:
+    """Return True for an address in a message, which is kept as text if it cannot be read; False for a resource's."""
+    kind = parse_session_id(session_id).kind
+    return part.item is not None and part.item.uri is not None and not part.item.is_of_resource(kind)
+
+
+def as_text(part: Part) -> Draft:
+    """Return the part's address as text, because its file cannot be read. Its passages replace it once they can."""
+    text = part.item.as_text().text if part.item else part.text
+    memory = _message(replace(part, text=text))
+    memory.memory_id = description_id(part)
+    return Draft.of(memory.memory_id, [memory])
+
+
+def kept_as_text(messages: Sequence[Message], unread: Sequence[tuple[Part, str]]) -> list[KeptAsText]:
+    """Return the places of parts that were kept as text, with the causes."""
+    return [
+        KeptAsText(position, index, cause)
+        for part, cause in unread
+        for position, message in enumerate(messages)
+        for index, item in enumerate(message.content)
+        if (message, item) == (part.message, part.item)
+    ]
+
+
 def description_of(part: Part) -> list[Memory]:
     """Return the memory of a file that cannot be read: its name, title and description; none without the latter two."""
     item = part.item
@@ -95,7 +122,7 @@ def description_of(part: Part) -> list[Memory]:
 
 
 def description_id(part: Part) -> str:
-    """Return the id of `description_of`, which the passages replace once the file can be read."""
+    """Return the id of `description_of` and `as_text`, which the passages replace once the file can be read."""
     return str(uuid.uuid5(part.identity, "description"))
 
 

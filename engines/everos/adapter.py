@@ -4,14 +4,15 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
 
-from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
+from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown, Unreadable
 from core.limits.concurrency import Bulkhead, run_bounded, search_lock
 from core.messages import Message as _
 from core.network.http_client import Deadline
@@ -23,7 +24,7 @@ from engines.everos import search as everos_search
 from engines.everos.client import content, failures, wire
 from engines.everos.client.client import AddAnswer, Client
 from engines.everos.client.queries import Payload
-from engines.port import AddResult, FlushResult, Health, engine_call, require_allowed_file
+from engines.port import AddResult, FlushResult, Health, KeptAsText, engine_call, require_allowed_address
 from store import sessions, storage
 from store.external import deletions, journal
 from store.external import sessions as external_sessions
@@ -31,7 +32,7 @@ from store.external.engine_ids import AgentNames
 from store.external.journal import Batch, Entry
 from store.models import Memory, PendingDeletion, Session
 from store.table import MemoryTable
-from store.types import Message, Owner, SearchRequest, SearchResult
+from store.types import ContentItem, Message, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.upstream")
 
@@ -42,6 +43,24 @@ _CAPABILITIES_TIME = timedelta(seconds=30)
 _CAPABILITIES = ("keyword", "vector", "hybrid", "agentic", "llm", "delete")
 _DEGRADED = _("The memory engine has no embedding model: searched by keyword only.")
 _HEALTH_SECONDS = 2.0
+
+
+class _KeptItem(NamedTuple):
+    """An item of a message that was kept as text. `timestamp_ms` is that of the message's entry."""
+
+    timestamp_ms: int
+    item: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivered:
+    """A batch that EverOS has: its answer, the messages as they were sent, and the items that were kept as text."""
+
+    status: str
+    request_id: str
+    messages: Sequence[Message] = ()
+    kept_as_text: Sequence[_KeptItem] = ()
 
 
 class EverOSEngine(MemoryTable):
@@ -76,10 +95,18 @@ class EverOSEngine(MemoryTable):
         self._client_of(owner).require_closed()
         with self._exclusive_session(owner, session_id):
             session, batches = journal.record_messages(owner, session_id, messages)
-            status, request_id = "accumulated", ""
+            delivered, kept = _Delivered("accumulated", ""), []
             for batch in batches:
-                status, request_id = self._deliver(owner, session, batch)
-        return AddResult(status, len(messages), request_id)
+                delivered = self._deliver(owner, session, batch)
+                given = {entry.timestamp_ms: entry.message for entry in batch.entries}
+                kept += [(given[one.timestamp_ms], one) for one in delivered.kept_as_text]
+        places = [
+            KeptAsText(position, one.item, one.cause)
+            for position, message in enumerate(messages)
+            for given_message, one in kept
+            if given_message == message
+        ]
+        return AddResult(delivered.status, len(messages), delivered.request_id, places)
 
     def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
         """Return False: EverOS stores nothing of a file that it cannot read."""
@@ -172,17 +199,16 @@ class EverOSEngine(MemoryTable):
     def retry_unconfirmed(self, owner: Owner, session: Session) -> list[Message]:
         """Deliver unconfirmed messages whose calls have ended, and return those that arrived.
 
-        Messages that EverOS refuses permanently are dropped; their callers already received an error.
+        Messages that EverOS refuses permanently are dropped; their callers already received an error. Addresses that
+        are refused now, or that EverOS cannot read, are sent as text.
         """
         arrived: list[Message] = []
         with self._exclusive_session(owner, session.session_id):
             for batch in journal.unconfirmed(session):
                 try:
-                    self._deliver(owner, session, batch, has_settled=True)
+                    arrived += self._deliver(owner, session, batch, has_settled=True).messages
                 except EngineRefused as error:
                     logger.warning("EverOS: an unconfirmed message was refused: %s", error.detail)
-                else:
-                    arrived += [entry.message for entry in batch.entries]
         return arrived
 
     @database_errors()
@@ -259,7 +285,7 @@ class EverOSEngine(MemoryTable):
         for batch in batches:
             self._deliver(owner, staging, batch)
 
-    def _deliver(self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False) -> tuple[str, str]:
+    def _deliver(self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False) -> _Delivered:
         """Send a batch; if the outcome is unknown, it stays unconfirmed.
 
         A batch that was sent before is sent again only after the earlier call has ended, because a message that arrives
@@ -268,7 +294,7 @@ class EverOSEngine(MemoryTable):
         if not (batch.is_new or has_settled):
             self._sleep(self._client.settle_seconds)
         try:
-            answer = self._send(owner, session, batch)
+            answer, batch, kept = self._send_or_keep_as_text(owner, session, batch)
         except OutcomeUnknown:
             external_sessions.schedule_retry(session, self._clock() + timedelta(seconds=self._client.timeout_seconds))
             raise
@@ -278,15 +304,29 @@ class EverOSEngine(MemoryTable):
             raise
         if answer is None:
             journal.drop_empty(session, batch)
-            return "accumulated", ""
-        journal.confirm(session, batch)
-        return answer
+            answer = "accumulated", ""
+        else:
+            journal.confirm(session, batch)
+        return _Delivered(*answer, tuple(entry.message for entry in batch.entries), kept)
+
+    def _send_or_keep_as_text(
+        self, owner: Owner, session: Session, batch: Batch
+    ) -> tuple[tuple[str, str] | None, Batch, list[_KeptItem]]:
+        """Send a batch without addresses that are refused now, and without any if EverOS cannot read one of them."""
+        batch, refused = _keep_as_text(session, batch, _refusal_of)
+        try:
+            return self._send(owner, session, batch), batch, refused
+        except (EngineRefused, failures.AddFailed) as error:  # EverOS stored nothing of it
+            cause = error.detail
+            batch, unread = _keep_as_text(
+                session, batch, lambda item: None if item.is_of_resource(session.kind) else cause
+            )
+            if not unread:
+                raise
+        return self._send(owner, session, batch), batch, refused + unread
 
     def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str] | None:
         """Send a batch, with documents as text if EverOS has no parser for them. Return None if nothing was sent."""
-        for entry in batch.entries:
-            for item in entry.message.content:
-                require_allowed_file(item)  # otherwise EverOS would read any file of its host
         with ExitStack() as copies:
             local = replace(batch, entries=tuple(_with_copies(entry, copies) for entry in batch.entries))
             try:
@@ -331,6 +371,38 @@ class EverOSEngine(MemoryTable):
                     raise OutcomeUnknown(error.detail, retry_after_seconds=error.retry_after_seconds) from error
                 raise
         return (answer.status, answer.request_id) if answer else None
+
+
+def _refusal_of(item: ContentItem) -> str | None:
+    """Return why the address of an item must not be sent: EverOS would read it with the rights of its host."""
+    try:
+        require_allowed_address(item)
+    except Unreadable as error:
+        return error.detail
+    return None
+
+
+def _keep_as_text(
+    session: Session, batch: Batch, cause_of: Callable[[ContentItem], str | None]
+) -> tuple[Batch, list[_KeptItem]]:
+    """Return the batch with text instead of addresses for which there is a cause, also in the journal.
+
+    Raises: `Unreadable` for the file of a resource, which is nothing without its file.
+    """
+    found: list[_KeptItem] = []
+    messages = []
+    for entry in batch.entries:
+        items = list(entry.message.content)
+        for index, item in enumerate(items):
+            cause = cause_of(item) if item.uri and item.file is None and item.text is None else None
+            if cause is None:
+                continue
+            if item.is_of_resource(session.kind):
+                raise Unreadable(cause)
+            items[index] = item.as_text()
+            found.append(_KeptItem(entry.timestamp_ms, index, cause))
+        messages.append(replace(entry.message, content=tuple(items)))
+    return (journal.replace_messages(session, batch, messages) if found else batch), found
 
 
 def _with_copies(entry: Entry, copies: ExitStack) -> Entry:

@@ -5,8 +5,10 @@ from typing import Any
 
 from core import pagination
 from core.ids import parse_session_id, resource_uri
+from core.localization import localized
+from core.messages import Message as _
 from core.times import from_ms, isoformat, isoformat_or_none
-from engines.port import AddResult, FlushResult
+from engines.port import AddResult, FlushResult, KeptAsText
 from memories.models import Tombstone
 from memories.queries import Event, override_ids
 from memories.services.search import ScopedHit, SearchAnswer
@@ -69,7 +71,15 @@ def _neighbor(neighbor: Neighbor) -> dict[str, Any]:
 
 def added(session_id: str, result: AddResult) -> dict[str, Any]:
     data = {"status": result.status, "message_count": result.message_count}
-    return {"session_id": session_id, "backend": {"request_id": result.request_id, "data": data}}
+    answer: dict[str, Any] = {"session_id": session_id, "backend": {"request_id": result.request_id, "data": data}}
+    if result.kept_as_text:
+        answer["warnings"] = [_warning(kept) for kept in result.kept_as_text]
+    return answer
+
+
+def _warning(kept: KeptAsText) -> dict[str, str]:
+    cause = _("is kept as text and was not read: %(cause)s", cause=kept.cause)
+    return {"field": f"messages.{kept.message}.content.{kept.item}.uri", "message": localized(cause)}
 
 
 def flushed(session_id: str, result: FlushResult) -> dict[str, Any]:

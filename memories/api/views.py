@@ -252,7 +252,10 @@ class MessageViewSet(ViewSet):
         """
         body = parse(message_schemas.AddBody, request.data)
         result = add(owner_of(caller(request), body.app_id, body.project_id), body.command())
-        return Response(rendering.added(body.session_id, result))
+        language = language_of(request)
+        with translation.override(language):
+            answer = rendering.added(body.session_id, result)
+        return Response(answer, headers=language_headers(language) if result.kept_as_text else None)
 
     @extend_schema(
         operation_id="flush_session",

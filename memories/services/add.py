@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -21,11 +21,11 @@ from core.errors import (
     UnsupportedType,
 )
 from core.messages import Message as _
-from core.network.url_policy import AddressPolicy, BadAddress, bucket_and_key, check_uri, is_in_object_store
+from core.network.url_policy import AddressPolicy, BadAddress, NotAllowed, check_uri
 from documents import mime_types
 from documents.mime_types import ContentType
 from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
-from engines.port import AddResult, Engine, FlushResult
+from engines.port import AddResult, Engine, FlushResult, KeptAsText
 from engines.registry import get_engine
 from memories.services import files
 from memories.services.files import InlineFile
@@ -80,22 +80,27 @@ class AddCommand:
 def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> AddResult:
     """Send messages to the engine and attach their files to the session.
 
-    Messages of participants are the caller's memories, also if a user of the gateway has the participant's id. A
-    refused call leaves neither a row nor a file. Raises: `InvalidInput` for an unknown sender and for addresses that
-    must not be fetched, `TooLarge` and `UnsupportedType` for a file, `NotFound` and `Conflict` for the session,
-    `NoSpace`, `Unauthenticated` for a user who is erased meanwhile, and the engine's errors.
+    Messages of participants are the caller's memories, also if a user of the gateway has the participant's id. A file
+    whose address the operator does not allow, or that cannot be read, is kept as text. A refused call leaves neither a
+    row nor a file. Raises: `InvalidInput` for an unknown sender and for refused addresses, `TooLarge` and
+    `UnsupportedType` for a file, `NotFound` and `Conflict` for the session, `NoSpace`, `Unauthenticated` for a user who
+    is erased meanwhile, and the engine's errors.
     """
     engine = engine or get_engine()
-    _check(owner, command, engine)
+    not_allowed = _check(owner, command)
     messages: list[Message] = []
-    attachments: list[Attachment] = []
+    attachments: dict[tuple[int, int], Attachment] = {}
     inline: list[InlineFile] = []
-    for message in command.messages:
+    for position, message in enumerate(command.messages):
         content = []
-        for part in message.parts:
+        for index, part in enumerate(message.parts):
             item, attachment, file = _item(owner, command.session_id, part)
+            if (position, index) in not_allowed:
+                content.append(item.as_text())
+                continue
             content.append(item)
-            attachments += [attachment] if attachment else []
+            if attachment:
+                attachments[position, index] = attachment
             inline += [file] if file else []
         is_participant = message.role == "user" and message.sender_id != owner.user_id
         messages.append(
@@ -112,13 +117,17 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
         )
     with _stored(owner, inline):
         result = engine.add(owner, command.session_id, messages)
+    for unread in result.kept_as_text:
+        attachments.pop((unread.message, unread.item), None)
     if attachments:
         with transaction.atomic():
             _lock_or_drop(owner, inline)
             for file in inline:
                 files.keep(file)  # a refused call with the same bytes may have removed it
-            Attachment.objects.bulk_create(attachments, ignore_conflicts=True)  # one per session, name and address
-    return result
+            # One per session, name and address.
+            Attachment.objects.bulk_create(attachments.values(), ignore_conflicts=True)
+    refused = [KeptAsText(*place, cause) for place, cause in not_allowed.items()]
+    return replace(result, kept_as_text=sorted([*refused, *result.kept_as_text]))
 
 
 def flush(owner: Owner, session_id: str, *, engine: Engine | None = None) -> FlushResult:
@@ -130,22 +139,16 @@ def flush(owner: Owner, session_id: str, *, engine: Engine | None = None) -> Flu
     return (engine or get_engine()).flush(owner, session_id)
 
 
-def _check(owner: Owner, command: AddCommand, engine: Engine) -> None:
+def _check(owner: Owner, command: AddCommand) -> dict[tuple[int, int], str]:
+    """Check a call. Return why the operator does not allow addresses, by the positions of message and part."""
     require_own_session(owner, command.session_id)
-    errors: list[FieldError] = []
-    policy = AddressPolicy.from_settings()
+    not_allowed, errors = _check_addresses(command)
     for position, message in enumerate(command.messages):
         if message.role == "user" and message.sender_id not in {owner.user_id, *command.participants}:
             sender = f"messages.{position}.sender_id"
             errors.append(
                 FieldError(sender, _("must be your own user_id, or the id of one of participants, if the role is user"))
             )
-        for index, part in enumerate(message.parts):
-            try:
-                if part.uri is not None:
-                    _check_uri(part.uri, part.type, policy, engine)
-            except BadAddress as error:
-                errors.append(FieldError(f"messages.{position}.content.{index}.uri", error.message))
     if errors:
         raise InvalidInput.of_fields(errors)
     limit: int = settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES
@@ -157,13 +160,24 @@ def _check(owner: Owner, command: AddCommand, engine: Engine) -> None:
         raise NotFound(_("This session was deleted permanently: choose another session_id."))
     if session is not None and session.hidden_at is not None:
         raise Conflict(_("This session is in the trash. Restore it before adding messages."))
+    return not_allowed
 
 
-def _check_uri(uri: str, content_type: ContentType, policy: AddressPolicy, engine: Engine) -> None:
-    """Check an address. The embedded engine reads documents itself, also from buckets. Raises: `BadAddress`."""
-    check_uri(uri, policy)
-    if not engine.is_external and content_type not in {"image", "audio"} and is_in_object_store(uri):
-        bucket_and_key(uri, policy)
+def _check_addresses(command: AddCommand) -> tuple[dict[tuple[int, int], str], list[FieldError]]:
+    """Return why the operator does not allow some addresses, by position, and the errors of refused ones."""
+    not_allowed: dict[tuple[int, int], str] = {}
+    errors: list[FieldError] = []
+    policy = AddressPolicy.from_settings()
+    for position, message in enumerate(command.messages):
+        for index, part in enumerate(message.parts):
+            try:
+                if part.uri is not None:
+                    check_uri(part.uri, policy)
+            except NotAllowed as error:
+                not_allowed[position, index] = _("The address %(cause)s.", cause=error.message)
+            except BadAddress as error:
+                errors.append(FieldError(f"messages.{position}.content.{index}.uri", error.message))
+    return not_allowed, errors
 
 
 def _item(

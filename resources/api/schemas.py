@@ -80,14 +80,14 @@ class ExternalBody(_Described):
         "Anything but 64 hex digits is ignored with a warning.",
     )
     source_uri: Uri = Field(
-        description="The permanent address: `minio://`, `s3://`, `https://`, `http://`, or `file://` in folders that "
-        "the operator allows. It is stored, and returned by searches as `internal_uri`.",
+        description="The permanent address: `https://`, `http://`, or, in buckets and folders that the operator "
+        "allows, `minio://`, `s3://` and `file://`. It is stored, and returned by searches as `internal_uri`.",
         examples=["minio://documents/u_123/delivery.txt"],
     )
     ingest_uri: Uri | None = Field(
         None,
         description="An address to read the file from once, such as a presigned `https://` one. It is not stored. "
-        "Absent: `source_uri` is read. Required for `minio://` and `s3://` except in buckets that the operator allows.",
+        "Absent: `source_uri` is read; with EverOS it is required for `minio://` and `s3://`.",
         examples=["https://files.example.com/u_123/delivery.txt"],
     )
 

@@ -17,11 +17,11 @@ from core.background.tasks import enqueue
 from core.errors import EngineError, EngineUnavailable, Unreadable
 from core.messages import MANAGE, joined
 from core.messages import Message as _
-from core.network.url_policy import is_allowed_bucket, is_in_object_store
+from core.network.url_policy import is_allowed_object, is_in_object_store
 from core.times import from_ms, to_ms
 from documents.mime_types import ContentType
 from documents.reader import needs_parser
-from engines.port import Engine, require_allowed_file
+from engines.port import Engine, require_allowed_address
 from engines.registry import get_engine
 from resources import queries, storage
 from resources.models import IN_TRASH, Attachment, Resource
@@ -170,16 +170,23 @@ def _describe(resource: Resource, engine: Engine) -> bool:
     if resource.origin != Resource.Origin.EXTERNAL or resource.flush_sent_at is not None:
         return False
     with suppress(EngineError):  # the caller records the failure that came first
-        return engine.describe(resource.owner, resource.session_id, message_of(resource, resource.source_uri))
+        return engine.describe(resource.owner, resource.session_id, _message(resource, resource.source_uri))
     return False
 
 
 def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
     """Return the resource as a message. It has the time of the resource: repeated, it is the same message.
 
-    Raises: `Unreadable` if the file is missing, outside the readable folders, or needs an `ingest_uri` that is not
+    Raises: `Unreadable` if the file is missing, at an address that is refused now, or needs an `ingest_uri` that is not
     given.
     """
+    message = _message(resource, ingest_uri)
+    for item in message.content:
+        require_allowed_address(item)
+    return message
+
+
+def _message(resource: Resource, ingest_uri: str | None) -> Message:
     is_external = resource.origin == Resource.Origin.EXTERNAL
     source = Attachment.Source.EXTERNAL_RESOURCE if is_external else Attachment.Source.UPLOAD
     extras = {
@@ -198,7 +205,6 @@ def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
         raise Unreadable(_NEEDS_ADDRESS)
     else:
         item = replace(item, uri=resource.source_uri, ingest_uri=ingest_uri)
-        require_allowed_file(item)
     return Message(resource.user.user_id, "user", to_ms(resource.created_at), (item,))
 
 
@@ -206,7 +212,7 @@ def _has_durable_source(resource: Resource, engine: Engine) -> bool:
     """Return True if the file can be read without its one-time `ingest_uri`. EverOS reads no object store."""
     if resource.origin == Resource.Origin.UPLOAD or not is_in_object_store(resource.source_uri):
         return True
-    return not engine.is_external and is_allowed_bucket(resource.source_uri)
+    return not engine.is_external and is_allowed_object(resource.source_uri)
 
 
 def _call_with_retries(call: Callable[[], _Result], work: _Work) -> tuple[_Result, int]:

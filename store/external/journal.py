@@ -7,7 +7,7 @@ them; after a flush it forgets them. So each message gets a unique time, and a c
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -166,6 +166,20 @@ def _retried() -> QuerySet[Memory]:
 def unconfirmed_messages(user_pk: UUID) -> list[Message]:
     """Return all unconfirmed messages of a user."""
     return [message_of(row) for row in Memory.objects.filter(_IS_UNCONFIRMED, user_id=user_pk)]
+
+
+def replace_messages(session: Session, batch: Batch, messages: Sequence[Message]) -> Batch:
+    """Replace the messages of a batch in their order. Their ids stay, so that a repeated add stores none of them again.
+
+    Return the batch to send.
+    """
+    entries_by_time = {entry.timestamp_ms: message for entry, message in zip(batch.entries, messages, strict=True)}
+    rows = list(entries(session).filter(batch_id=batch.batch_id))
+    for row in rows:
+        message = entries_by_time[row.created_at_ms]
+        row.text, row.payload = _text(message), {"message": _as_json(message)}
+    Memory.objects.bulk_update(rows, ["text", "payload"], batch_size=_ROWS_AT_ONCE)
+    return replace(batch, entries=tuple(Entry(message, at) for at, message in entries_by_time.items()))
 
 
 def confirm(session: Session, batch: Batch) -> None:

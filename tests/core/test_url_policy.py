@@ -11,11 +11,13 @@ import pytest
 from core.network.url_policy import (
     AddressPolicy,
     BadAddress,
+    NotAllowed,
     Resolver,
     check_uri,
     file_path,
     is_in_object_store,
     is_public,
+    may_name_loopback,
     reachable_addresses,
     resolve,
 )
@@ -137,8 +139,6 @@ def test_hostile_addresses_are_refused_without_a_connection(uri: str, listener: 
         "http://example.org:8080/a?b=c#d",
         "HTTPS://Example.org/",
         "https://例え.example/",
-        "minio://beaver-user-files/users/u_123/outputs/chart.png",
-        "s3://bucket/key",
     ],
 )
 def test_public_addresses_are_returned_unchanged(uri: str) -> None:
@@ -283,9 +283,7 @@ def test_wrapped_addresses_are_public_if_the_inner_address_is(address: str, expe
     assert is_public(ipaddress.ip_address(address)) is expected
 
 
-@pytest.mark.parametrize("is_production", [False, True])
-def test_the_policy_is_read_from_the_settings_in_every_profile(settings: Any, is_production: bool) -> None:
-    settings.IS_PRODUCTION = is_production
+def test_the_policy_is_read_from_the_settings(settings: Any) -> None:
     settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = ["Minio.Internal."]
     settings.MEMORY_GATEWAY_FILE_URI_ROOTS = [Path("/srv/shared")]
     settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS = ["documents"]
@@ -306,3 +304,84 @@ def test_object_store_addresses_are_recognized(uri: str, expected: bool) -> None
 def test_the_system_resolver_returns_no_address_for_an_invalid_name() -> None:
     assert "127.0.0.1" in resolve("127.0.0.1", 80)
     assert resolve("nowhere.invalid", 80) == []
+
+
+BUCKETS = AddressPolicy(buckets=frozenset({"documents"}))
+OTHER_BUCKETS = (
+    "s3://files/a.txt",
+    "S3://files/a.txt",
+    "MiniO://files/a.txt",
+    "s3://Documents/a.txt",
+    "s3://documents./a.txt",
+    "s3://documents:443/a.txt",
+    "s3://%64ocuments/a.txt",
+    "s3://documents.files/a.txt",
+    "s3://files/../documents/a.txt?x=1#f",
+    "s3://files",
+)
+
+
+@pytest.mark.parametrize("uri", OTHER_BUCKETS)
+def test_other_buckets_are_not_allowed_in_any_spelling(uri: str) -> None:
+    for policy in (BUCKETS, AddressPolicy()):
+        with pytest.raises(NotAllowed, match="MEMORY_GATEWAY_EXTERNAL_BUCKETS"):
+            check_uri(uri, policy)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "",
+        "/",
+        "/../files/a.txt",
+        "/x/../../files/a.txt",
+        "/./a.txt",
+        "/%2e%2e/files/a.txt",
+        "/..%2ffiles/a.txt",
+        "/%252e%252e/files/a.txt",
+        "/a.txt%00",
+        "/a%5c..%5cb.txt",
+        "/%ff.txt",
+        "/a.txt?versionId=1",
+        "/a.txt#1",
+    ],
+)
+def test_a_key_in_an_allowed_bucket_is_plain(rest: str) -> None:
+    for scheme in ("s3", "MINIO"):
+        with pytest.raises(BadAddress, match="must name an object") as raised:
+            check_uri(f"{scheme}://documents{rest}", BUCKETS)
+        assert not isinstance(raised.value, NotAllowed)
+
+
+@pytest.mark.parametrize("rest", ["/a.txt", "/%E5%90%88/a%20b%3F.txt", "/100%25.txt", "//a..b/...txt"])
+def test_a_key_in_an_allowed_bucket_is_allowed(rest: str) -> None:
+    assert check_uri(f"s3://documents{rest}", BUCKETS)
+
+
+@pytest.mark.parametrize("listed", ["files", "Files", "FILES."])
+def test_the_own_bucket_is_never_allowed(settings: Any, listed: str) -> None:
+    settings.MEMORY_GATEWAY_STORAGE_URL = "s3://files/gateway"
+    settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS = [listed, "documents"]
+    policy = AddressPolicy.from_settings()
+    assert check_uri("s3://documents/a.txt", policy)
+    with pytest.raises(NotAllowed):
+        check_uri(f"s3://{listed}/gateway/a.txt", policy)
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "expected"),
+    [
+        ("127.0.0.1", "", True),
+        ("::1", "", True),
+        ("localhost", "", True),
+        ("127.0.0.1", "a token", False),
+        ("::", "a token", False),
+        ("::", "", False),
+        ("10.0.0.5", "", False),
+    ],
+)
+def test_loopback_is_for_gateways_on_loopback_without_token(
+    settings: Any, host: str, token: str, expected: bool
+) -> None:
+    settings.MEMORY_GATEWAY_HOST, settings.MEMORY_GATEWAY_PROVISIONING_TOKEN = host, token
+    assert may_name_loopback() is expected

@@ -308,16 +308,6 @@ def test_a_file_at_the_limit_fits_into_the_body(alice: Person, settings: Any) ->
     send(alice, message([{**IMAGE, "base64": as_base64(bytes(3 * 2**20))}]))
 
 
-def test_a_document_in_a_bucket_that_is_not_allowed_is_refused_by_field(alice: Person) -> None:
-    document = {"type": "doc", "uri": "s3://b/notes.txt"}
-    problem = send(alice, message("a"), message([TEXT, document]), status=422)
-    assert problem["code"] == "invalid_input"
-    (error,) = problem["errors"]
-    assert error["field"] == "messages.1.content.1.uri"
-    assert error["message"].startswith("must be in a bucket that MEMORY_GATEWAY_EXTERNAL_BUCKETS names")
-    send(alice, message([TEXT, document | {"type": "image"}]))
-
-
 def test_an_unreadable_document_leaves_no_row_and_no_file(alice: Person, storage: Path) -> None:
     problem = send(
         alice, message([TEXT, {"type": "pdf", "base64": as_base64(b"%PDF-1.4 no"), "ext": "pdf"}]), status=422

@@ -1,4 +1,4 @@
-"""`file://` addresses outside the allowed folders are neither accepted, stored nor sent on, with both engines."""
+"""`file://` addresses outside the allowed folders are kept as text, never read or sent on, with both engines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from django.utils import timezone
 
 from core.background.tasks import Round
-from core.errors import EngineRefused
 from engines.registry import get_engine
 from operations.external.delivery_retry import DeliveryRetry
 from resources import services
@@ -20,12 +19,13 @@ from resources.models import Attachment, Resource
 from store.models import Memory
 from tests.conftest import Person
 from tests.core.test_url_policy import OUTSIDE, file_root
-from tests.memories.calls import NOON_MS, call, say
+from tests.memories.calls import NOON_MS, call
 from tests.stub_upstream import Fault, StubUpstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 REMEDY = "upload the file instead, or ask the operator to allow its folder"
+REFUSED = {"user", "backslashes", "all backslashes"}
 SPELLED_AS_FILES = [uri for uri in OUTSIDE.values() if uri.lower().startswith("file:") and "\\" not in uri]
 
 
@@ -50,18 +50,19 @@ def engine(request: pytest.FixtureRequest, storage: Path) -> StubUpstream | None
     return request.getfixturevalue("upstream") if request.param == "upstream" else None
 
 
-@pytest.fixture(params=["local", "production"])
-def profile(request: pytest.FixtureRequest, settings: Any) -> None:
-    settings.IS_PRODUCTION = request.param == "production"
-
-
 def sent(upstream: StubUpstream) -> str:
     return json.dumps(list(upstream.calls("add")), ensure_ascii=False)
 
 
-def add(person: Person, uri: str, *, status: int) -> dict[str, Any]:
+def _addresses(upstream: StubUpstream) -> list[str]:
+    """Return the addresses that EverOS would read."""
+    messages = [message for call in upstream.calls("add") for message in call["messages"]]
+    return [item["uri"] for message in messages for item in message["content"] if "uri" in item]
+
+
+def add(person: Person, uri: str, *, status: int, at: int = NOON_MS) -> dict[str, Any]:
     content = [{"type": "text", "text": "look"}, {"type": "doc", "uri": uri, "name": "a.txt", "ext": "txt"}]
-    message = {"sender_id": person.user_id, "role": "user", "timestamp": NOON_MS, "content": content}
+    message = {"sender_id": person.user_id, "role": "user", "timestamp": at, "content": content}
     return call(person, "post", "/memories/add", status=status, session_id="chat:c1", messages=[message])
 
 
@@ -69,36 +70,49 @@ def register(person: Person, *, status: int, **uris: str) -> dict[str, Any]:
     return call(person, "post", "/resources/external", status=status, filename="a.txt", **uris)
 
 
-@pytest.mark.usefixtures("profile")
-def test_files_outside_the_roots_are_refused(alice: Person, engine: StubUpstream | None, folder: Path) -> None:
+def test_files_outside_the_roots_are_not_registered(alice: Person, engine: StubUpstream | None, folder: Path) -> None:
     for spelling in OUTSIDE.values():
         uri = spelling.format(root=folder, parent=folder.parent)
-        added = add(alice, uri, status=422)
         source = register(alice, source_uri=uri, status=422)
         ingest = register(alice, source_uri="s3://bucket/a.txt", ingest_uri=uri, status=422)
-        fields = [[error["field"] for error in answer["errors"]] for answer in (added, source, ingest)]
-        assert fields == [["messages.0.content.1.uri"], ["source_uri"], ["ingest_uri"]], uri
-    for model in (Memory, Attachment, Resource):
-        assert not model.objects.exists()
+        fields = [[error["field"] for error in answer["errors"]] for answer in (source, ingest)]
+        assert fields == [["source_uri"], ["ingest_uri"]], uri
+    assert not Resource.objects.exists()
     if engine is not None:
         assert engine.calls("add") == []
 
 
-@pytest.mark.usefixtures("engine", "profile")
+def test_files_outside_the_roots_are_text_in_messages(alice: Person, engine: StubUpstream | None, folder: Path) -> None:
+    for number, (name, spelling) in enumerate(OUTSIDE.items()):
+        uri = spelling.format(root=folder, parent=folder.parent)
+        if name in REFUSED or not uri.lower().startswith("file:"):
+            refused = add(alice, uri, status=422, at=NOON_MS + number)
+            assert [error["field"] for error in refused["errors"]] == ["messages.0.content.1.uri"], uri
+            continue
+        [warning] = add(alice, uri, status=200, at=NOON_MS + number)["warnings"]
+        assert warning["field"] == "messages.0.content.1.uri"
+        assert REMEDY in warning["message"]
+        assert Memory.objects.filter(text=f"look\n[DOC: a.txt] {uri}").exists(), uri
+    assert not Attachment.objects.exists()
+    assert not Memory.objects.filter(text__contains="root:").exists()
+    if engine is not None:
+        assert not _addresses(engine)
+        assert "look" in sent(engine)
+
+
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("roots", ["none", "one"])
 def test_the_error_names_the_remedy(alice: Person, folder: Path, settings: Any, roots: str) -> None:
     if roots == "none":
         settings.MEMORY_GATEWAY_FILE_URI_ROOTS = []
     for answer in (
-        add(alice, "file:///etc/passwd", status=422),
         register(alice, source_uri="file:///etc/passwd", status=422),
-        register(alice, source_uri="s3://b/k", ingest_uri="file:///etc/passwd", status=422),
+        register(alice, source_uri="s3://bucket/k", ingest_uri="file:///etc/passwd", status=422),
     ):
         assert REMEDY in answer["detail"]
         assert REMEDY in answer["errors"][0]["message"]
 
 
-@pytest.mark.usefixtures("profile")
 def test_files_below_a_root_are_accepted(alice: Person, engine: StubUpstream | None, folder: Path) -> None:
     uri = (folder / "a.txt").as_uri()
     add(alice, uri, status=200)
@@ -128,21 +142,20 @@ def test_a_journaled_message_with_a_disallowed_file_is_not_resent(
     alice: Person, upstream: StubUpstream, folder: Path, uri: str
 ) -> None:
     _journal(alice, upstream, uri.format(root=folder, parent=folder.parent), folder)
-    assert DeliveryRetry()(Round(clock=lambda: timezone.now() + timedelta(minutes=10))) == 0
-    assert upstream.calls("add") == []
-    assert not Memory.objects.exists()
+    assert DeliveryRetry()(Round(clock=lambda: timezone.now() + timedelta(minutes=10))) == 1
+    assert "look" in sent(upstream)
+    assert not _addresses(upstream)
+    row = Memory.objects.get()
+    assert (row.delivery_state, row.payload["message"]["content"][1]["uri"]) == ("buffered", None)
     assert not Attachment.objects.exists()
-    say(alice, "chat:c1", "the car is red")
-    assert "the car is red" in sent(upstream)
 
 
 @pytest.mark.slow
 def test_a_flush_does_not_send_a_disallowed_file(alice: Person, upstream: StubUpstream, folder: Path) -> None:
     _journal(alice, upstream, "file:///etc/passwd", folder)
-    with pytest.raises(EngineRefused, match=REMEDY):
-        get_engine().flush(alice.owner, "chat:c1")
-    assert upstream.calls("add") == []
-    assert get_engine().flush(alice.owner, "chat:c1").status == "no_extraction"
+    assert get_engine().flush(alice.owner, "chat:c1").status == "extracted"
+    assert "[DOC: a.txt] file:///etc/passwd" in sent(upstream)
+    assert not _addresses(upstream)
 
 
 @pytest.mark.usefixtures("folder")

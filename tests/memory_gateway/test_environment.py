@@ -167,6 +167,18 @@ UNSAFE_ANYWHERE = {
         },
         "users could read files.",
     ),
+    "an open bucket of the gateway's files in capitals": (
+        {
+            "MEMORY_GATEWAY_EXTERNAL_BUCKETS": "Files.",
+            "MEMORY_GATEWAY_STORAGE_DIR": "",
+            "MEMORY_GATEWAY_STORAGE_URL": "s3://files/gateway",
+        },
+        "users could read Files.",
+    ),
+    "a bucket with a path": (
+        {"MEMORY_GATEWAY_EXTERNAL_BUCKETS": "s3://documents/users"},
+        "must list names of buckets, without s3:// and path, not 's3://documents/users'.",
+    ),
     "a folder and a bucket": (
         {"MEMORY_GATEWAY_STORAGE_DIR": "/srv/files", "MEMORY_GATEWAY_STORAGE_URL": "s3://files/gateway"},
         "Set MEMORY_GATEWAY_STORAGE_DIR or MEMORY_GATEWAY_STORAGE_URL, not both.",

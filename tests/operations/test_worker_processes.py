@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 NOON = 1_781_172_177_000
-SOURCE = "minio://files/contract.txt"
+SOURCE = "minio://documents/contract.txt"
 RUNS_AGAIN_SECONDS = 60
 _SUBMIT = """
 import json

@@ -47,7 +47,7 @@ def test_a_full_disk_refuses_writes_and_the_server_continues(tmp_path: Path) -> 
             "correct": lambda: send("PATCH", f"/memories/{memory['id']}", json={"override_text": "I like coffee"}),
             "session": lambda: send("DELETE", "/sessions/chat:c1", json={}),
             "register": lambda: send(
-                "POST", "/resources/external", json={"filename": "a.txt", "source_uri": "minio://b/a.txt"}
+                "POST", "/resources/external", json={"filename": "a.txt", "source_uri": "minio://bucket/a.txt"}
             ),
             "upload": lambda: send("POST", "/resources", files={"file": ("a.txt", b"A file.")}),
             "rotate": lambda: send("POST", "/users/me/keys/rotate", json={}),

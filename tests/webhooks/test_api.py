@@ -79,14 +79,16 @@ def test_addresses_that_must_not_be_called_are_refused(alice: Person, url: str) 
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8080/", "http://localhost/", "https://localhost/", "https://[::1]/"])
-def test_loopback_is_for_the_local_profile_only(alice: Person, settings: Any, url: str) -> None:
-    call(alice, "post", "/webhooks", url=url)
-    settings.IS_PRODUCTION = True
-    call(alice, "post", "/webhooks", status=422, url=url)
+def test_loopback_is_for_gateways_that_serve_their_own_machine_only(alice: Person, settings: Any, url: str) -> None:
+    webhook = call(alice, "post", "/webhooks", url=url)
+    for host, token in (("127.0.0.1", "a token"), ("::", "a token"), ("::", "")):
+        settings.MEMORY_GATEWAY_HOST, settings.MEMORY_GATEWAY_PROVISIONING_TOKEN = host, token
+        call(alice, "post", "/webhooks", status=422, url=url)
+        call(alice, "patch", f"/webhooks/{webhook['webhook_id']}", status=422, url=url)
 
 
 def test_an_operator_can_allow_a_private_host(alice: Person, settings: Any) -> None:
-    settings.IS_PRODUCTION = True
+    settings.MEMORY_GATEWAY_PROVISIONING_TOKEN = "a token"
     settings.MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = ["localhost"]
     call(alice, "post", "/webhooks", url="https://localhost/")
     call(alice, "post", "/webhooks", status=422, url="http://localhost/")

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -20,7 +19,7 @@ from accounts.services import lock_caller
 from core.background.tasks import enqueue
 from core.errors import Conflict, InvalidInput, existing
 from core.messages import Message as _
-from core.network.url_policy import AddressPolicy, BadAddress, reachable_addresses
+from core.network.url_policy import AddressPolicy, BadAddress, may_name_loopback, reachable_addresses
 from webhooks.models import TEST_EVENT, Webhook, WebhookDelivery
 from webhooks.services import signing
 
@@ -191,11 +190,12 @@ def reachable(url: str) -> list[str]:
     """Return the IP addresses that a webhook may be called at. Connect to these only.
 
     The gateway calls them from inside the operator's network, so only `https://` at public addresses and at hosts that
-    the operator allows are called; the profile `local` also allows the machine itself. Raises: `BadAddress`.
+    the operator allows are called; a gateway that serves its own machine only also calls that. It is checked again
+    before each call. Raises: `BadAddress`.
     """
-    policy = AddressPolicy.from_settings()
-    if not (_SECURE if settings.IS_PRODUCTION else _SECURE_OR_LOCAL).match(url):
+    policy, is_local = AddressPolicy.from_settings(), may_name_loopback()
+    if not (_SECURE_OR_LOCAL if is_local else _SECURE).match(url):
         raise BadAddress(_("must start with https://"))
-    if not settings.IS_PRODUCTION:
+    if is_local:
         policy = replace(policy, allowed_hosts=policy.allowed_hosts | _LOOPBACK)
     return reachable_addresses(url, policy)

@@ -147,10 +147,11 @@ class AddBackend(Model):
 
 
 class Added(Model):
-    """The answer to `sessions.add`."""
+    """The answer to `sessions.add`. `warnings` names addresses that were kept as text and not read."""
 
     session_id: str
     backend: AddBackend
+    warnings: list[FieldProblem] | None = None
 
 
 class FlushedMessages(Model):

@@ -137,7 +137,7 @@ class Client:
                 raise
             if is_buffered:
                 return AddAnswer("", "accumulated")
-            raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
+            raise failures.AddFailed(error.detail, retry_after_seconds=error.retry_after_seconds) from error
 
     def flush(
         self, payload: Mapping[str, Any], deadline: Deadline, is_done: Callable[[], bool] = lambda: False

@@ -61,6 +61,10 @@ class Lost(EngineRefused):
     is_permanent = False
 
 
+class AddFailed(EngineUnavailable):
+    """EverOS answered 500 to an add and stored nothing of it. An address that it cannot read is one of the causes."""
+
+
 class InvalidResponse(OutcomeUnknown):
     """An answer that breaks EverOS's contract: HTML, wrong types, or too large."""
 

@@ -18,7 +18,7 @@ from accounts.api.schemas import ChatId, ScopedBody, Time
 from core.ids import DisplayName, Name, NewSessionId, SessionId
 from core.messages import Message as _
 from core.network.url_policy import MAX_URI_CHARS
-from core.rest import WHOLE, Body
+from core.rest import WHOLE, Body, Problem
 from core.storable import MAX_GIVEN_JSON_BYTES, check_json
 from core.times import as_ms
 from documents.mime_types import ContentType
@@ -97,8 +97,8 @@ class ContentItemIn(Body):
     uri: Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS, json_schema_extra={"format": "uri"})] | None = (
         Field(
             None,
-            description="The file's address: `https://`, `http://`, `minio://`, `s3://`, or `file://` in folders that "
-            "the operator allows.",
+            description="The file's address: `https://`, `http://`, or, in buckets and folders that the operator "
+            "allows, `minio://`, `s3://` and `file://`. One that is not allowed or cannot be read is kept as text.",
         )
     )
     base64: Base64 | None = Field(None, description="The file's bytes, without a `data:` prefix.")
@@ -301,6 +301,10 @@ class AddOut(BaseModel):
 
     session_id: ChatId
     backend: AddBackend = Field(description="The memory engine's answer.")
+    warnings: list[Problem.FieldProblem] | None = Field(
+        None,
+        description="The addresses that were kept as text and not read, and why; absent if there are none.",
+    )
 
 
 class FlushData(BaseModel):

@@ -174,6 +174,9 @@ def test_a_fact_is_stored_recalled_and_forgotten(
         assert use("memory_forget", memoryId=stored["id"]) == {"action": "deleted", "id": stored["id"]}
         assert use("memory_recall", query=text, limit=1)["memories"][0]["id"] != stored["id"]
         assert use("memory_store") == {"error": "missing_param"}
+        unknown = {"query": text, "color": "red"}
+        answer = client.call("tools.invoke", name="memory_recall", args=unknown, dryRun=True)
+        assert [warning["field"] for warning in answer["warnings"]] == ["dryRun", "args.color"]
 
 
 REFUSED_CALLS: list[tuple[dict[str, Any], str]] = [

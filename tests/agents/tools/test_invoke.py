@@ -44,11 +44,22 @@ def test_a_fact_is_stored_recalled_and_forgotten(alice: Person, text: str, query
     assert details(alice, "memory_recall", query=query) == {"count": 0}
 
 
-def test_the_tool_may_be_in_name_and_unknown_fields_are_ignored(alice: Person) -> None:
-    body = {"name": "memory_recall", "args": {"query": "x"}, "action": "json", "dryRun": False, "more": 1}
-    assert invoke(alice.client, **body)["result"]["details"] == {"count": 0}
-    body = {"tool": "memory_recall", "args": {"query": "x", "color": "red"}}
-    assert invoke(alice.client, **body)["result"]["details"] == {"count": 0}
+def test_the_tool_may_be_in_name_and_unknown_fields_are_ignored_with_a_warning(alice: Person) -> None:
+    body = {"name": "memory_recall", "args": {"query": "x"}, "action": "json", "dryRun": False, "more": 1, "x": None}
+    answer = invoke(alice.client, **body)
+    assert answer["result"]["details"] == {"count": 0}
+    assert [warning["field"] for warning in answer["warnings"]] == ["action", "dryRun", "more"]
+    body = {"tool": "memory_recall", "args": {"query": "x", "color": "red", "text": "of another tool", "size": None}}
+    answer = invoke(alice.client, **body)
+    assert set(answer) == {"ok", "result", "warnings"}
+    assert answer["result"]["details"] == {"count": 0}
+    message = "is ignored: it is none of query, limit"
+    assert answer["warnings"] == [{"field": f"args.{name}", "message": message} for name in ("color", "text")]
+    misspelled = invoke(alice.client, tool="memory_forget", args={"memory_id": "x"}, **alice.credentials)
+    assert misspelled["result"]["details"] == {"error": "missing_param"}
+    assert [warning["field"] for warning in misspelled["warnings"]] == ["args.memory_id"]
+    many = invoke(alice.client, tool="memory_recall", args={"query": "x"} | {f"{n}" * 200: n for n in range(100)})
+    assert len(orjson.dumps(many["warnings"])) < 5000
     assert invoke(alice.client, tool="memory_forget")["result"]["details"] == {"error": "missing_param"}
     assert invoke(alice.client, tool="memory_forget", args=None)["result"]["details"] == {"error": "missing_param"}
 
