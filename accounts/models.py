@@ -183,8 +183,8 @@ class OAuthClient(models.Model):
 class OAuthConnection(models.Model):
     """An application that may act for a user at `/mcp`, until the connection is deleted or the key is no longer live.
 
-    `key` is the API key that approved it, null if `operator` did: it then needs any live key of the user, and an operator
-    who may still connect applications. Connections that operators approved earlier name none.
+    `key` is the API key that approved it, null if `operator` did: it then needs any live key of the user, and an
+    operator who may still connect applications. Connections that operators approved earlier name none.
     """
 
     id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)

@@ -132,34 +132,36 @@ def finish(secret: Mapping[str, str], answer: Mapping[str, str], redirect_uri: s
     return _operator(claims, tokens.get("refresh_token"))
 
 
-def confirm(operator_pk: int, *, now: datetime | None = None) -> bool:
+def confirm(operator_pk: int, *, now: datetime | None = None) -> datetime:
     """Ask the provider for the role of an operator again, unless it was asked within 15 minutes.
 
-    Less permissions end sessions and tokens; so does a provider that does not know the person any longer, until the
-    next sign-in. Return False if the provider cannot be used: nothing changes then, and it is asked again in a minute.
+    Return the time from which the next 15 minutes count. If the provider cannot be used, nothing changes and it is
+    asked again in a minute. Fewer permissions end sessions and tokens; a provider that does not confirm the person
+    ends the sessions, and tokens rest until the next sign-in.
     """
     now = now or timezone.now()
     identity = OperatorIdentity.objects.filter(operator=operator_pk).exclude(sealed_refresh_token="").first()
-    if not is_on() or identity is None or (identity.confirmed_at and identity.confirmed_at > now - CONFIRMED_FOR):
-        return True
+    if not is_on() or identity is None:
+        return now
+    if identity.confirmed_at and identity.confirmed_at > now - CONFIRMED_FOR:
+        return identity.confirmed_at
     # One request of all asks: the provider may take a refresh token that is used twice for a stolen one.
     asked_before = OperatorIdentity.objects.filter(pk=identity.pk, confirmed_at=identity.confirmed_at)
     if not asked_before.update(confirmed_at=now):
-        return True
+        return now
     try:
         claims = _refreshed(identity)
     except SignInFailed:
         _end(identity, now)
-        return True
+        return now
     except ProviderUnavailable:
-        OperatorIdentity.objects.filter(pk=identity.pk, confirmed_at=now).update(
-            confirmed_at=now - CONFIRMED_FOR + _RETRY_AFTER
-        )
-        return False
+        earlier = now - CONFIRMED_FOR + _RETRY_AFTER
+        OperatorIdentity.objects.filter(pk=identity.pk, confirmed_at=now).update(confirmed_at=earlier)
+        return earlier
     if settings.MEMORY_GATEWAY_OIDC_ROLES and claims is not None:
         with transaction.atomic():
             operators.follow_provider(identity.operator, _role(claims), actor=_ACTOR)
-    return True
+    return now
 
 
 def forget_old(now: datetime) -> None:

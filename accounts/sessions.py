@@ -7,6 +7,7 @@ from typing import Final
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -43,8 +44,7 @@ def end_if_due(request: HttpRequest) -> None:
     if now - session.get(_SIGNED_IN_AT, now) >= settings.MEMORY_GATEWAY_SESSION_MAX_HOURS * 3600:
         session.flush()
     elif now - session.get(_CONFIRMED_AT, now) >= oidc.CONFIRMED_FOR.total_seconds():
-        if oidc.confirm(int(session[SESSION_KEY])):
-            session[_CONFIRMED_AT] = now
+        session[_CONFIRMED_AT] = int(oidc.confirm(int(session[SESSION_KEY])).timestamp())
         if not session.exists(session.session_key or ""):
             session.flush()
 
@@ -54,6 +54,11 @@ def begin_if_new(request: HttpRequest) -> None:
     session = request.session
     if session.accessed and SESSION_KEY in session and _SIGNED_IN_AT not in session:
         begin(request)
+
+
+def clear_expired() -> None:
+    """Delete expired sessions, as `manage.py clearsessions` does."""
+    SessionStore.clear_expired()
 
 
 def _now() -> int:

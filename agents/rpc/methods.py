@@ -92,9 +92,7 @@ def call(peer: Peer, request: Request) -> dict[str, Any]:
     if method is None:
         raise invalid(f"unknown method: {request.method[:_SHOWN_CHARS]}")
     try:
-        if not tokens.may(peer.principal, method.permission):
-            details = {"code": "MISSING_PERMISSION", "missingPermission": method.permission}
-            raise Failure("FORBIDDEN", f"missing permission: {method.permission}", details=details)
+        _require(peer.principal, method.permission)
         return method.run(peer.principal, request.params)
     except Failure:
         raise
@@ -109,3 +107,10 @@ def call(peer: Peer, request: Request) -> dict[str, Any]:
     except Exception:
         logger.exception("%s failed", request.method)
         raise Failure("UNAVAILABLE", "Error: internal error") from None
+
+
+def _require(principal: TokenPrincipal, permission: str) -> None:
+    """Raise `Failure` if the token's operator does not have the permission now."""
+    if not tokens.may(principal, permission):
+        details = {"code": "MISSING_PERMISSION", "missingPermission": permission}
+        raise Failure("FORBIDDEN", f"missing permission: {permission}", details=details)

@@ -29,8 +29,8 @@ TOOLS = {
     "memory_store": Tool(StoreArguments, store),
     "memory_forget": Tool(ForgetArguments, forget),
 }
-# What an operator's token needs. `memory_store` also needs to change memories when it updates one, and `memory_forget` to
-# view them when it searches.
+# What an operator's token needs. `memory_store` also needs to change memories when it updates one, and `memory_forget`
+# to view them when it searches.
 PERMISSIONS = {"memory_recall": VIEW, "memory_store": ADD, "memory_forget": DELETE}
 
 
@@ -38,8 +38,8 @@ def invoke(caller: Caller, name: str, arguments: Mapping[str, Any], tools: Mappi
     """Call a tool and return `{"content": [{"type": "text", "text": …}], "details": {…}}`.
 
     Documented tool errors are in `details.error`, such as "missing_param". Raises: `NotFound` for an unknown tool,
-    `Forbidden` for an operator's token without the permission, `InvalidInput` for a wrong type or length, `Conflict`, and
-    the engine's errors.
+    `Forbidden` for an operator's token without the permission, `InvalidInput` for a wrong type or length, `Conflict`,
+    and the engine's errors.
     """
     tool = tools.get(name)
     if tool is None:

@@ -29,8 +29,8 @@ class Caller:
     """The caller of a tool: the owner of the memories, and the agent ("" for none, which sees all agents' memories).
 
     `session_id` is the requested session of stored memories, empty for the default. `may_write` is False for an OAuth
-    token whose scopes allow MCP's reading tools only. `may` tells whether a permission is granted now: users have all for
-    their own memories, an operator's token has those of its operator.
+    token whose scopes allow MCP's reading tools only. `may` tells whether a permission is granted now: users have all
+    for their own memories, an operator's token has those of its operator.
     """
 
     owner: Owner

@@ -122,7 +122,7 @@ def test_storing_a_known_text_otherwise_needs_the_permission_to_change(roles: No
         return methods.call(Peer(principal, (ADMIN,), 4), Request("1", "tools.invoke", params))
 
     store()
-    with pytest.raises(Failure, match="lacks the permission store.change_memory"):
+    with pytest.raises(Failure, match=r"lacks the permission store\.change_memory"):
         store(category="user_memory_decision")
     operator.user_permissions.add(Permission.objects.get(codename="change_memory"))
     assert store(category="user_memory_decision")["result"]["details"]["action"] == "updated"
