@@ -13,7 +13,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from accounts.audit import Actor, record
+from accounts.audit import Actor, record, record_seldom
 from accounts.models import MemoryUser, OAuthConnection, Principal, RpcToken, UserKey
 from core.crypto import Purpose, Undecryptable
 from core.errors import Conflict, InvalidInput, Unauthenticated, existing
@@ -82,7 +82,7 @@ def create_user(user_id: str, *, actor: Actor, must_be_new: bool = False) -> Iss
         key = _live_keys(_lock(user.pk)).select_related("user").order_by("-created_at").first()
         if key is None:
             return _issue(user, label="", expires_at=None, actor=actor)
-        record(actor, "key.reveal", str(key.pk), user_id=user_id)
+        record_seldom(actor, "key.reveal", str(key.pk), user_id=user_id)
         return IssuedKey(key, _plaintext(key))
 
 
