@@ -14,7 +14,6 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.utils.translation import gettext_lazy, gettext_noop
 
 from accounts import admin_keys, operators  # noqa: F401 - `admin_keys` registers pages
@@ -190,7 +189,7 @@ class OperatorAdmin(_AuditedAdmin, OperatorBase):
         """Return True for a superuser, unless a superuser asks."""
         return isinstance(obj, User) and obj.is_superuser and not request.user.is_superuser
 
-    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponseBase:  # noqa: A002 - Django's name
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002 - Django's name
         operator = self.get_object(request, unquote(id))
         if request.method == "POST" and operator is not None and hasattr(operator, "identity"):
             raise PermissionDenied

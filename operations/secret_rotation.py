@@ -44,7 +44,8 @@ class _Column:
     def rows(self) -> QuerySet[Any]:
         """Return the rows with an encrypted text."""
         model: Any = apps.get_model(self.name.rpartition(".")[0])
-        return model.objects.exclude(**{self.field: ""}).order_by("pk")
+        rows: QuerySet[Any] = model.objects.exclude(**{self.field: ""})
+        return rows.order_by("pk")
 
     def batches(self) -> Iterator[list[tuple[Any, str]]]:
         """Yield primary keys and texts in batches."""

@@ -193,7 +193,7 @@ def _approve(request: HttpRequest, wanted: Wanted, data: dict[str, Any]) -> str:
     approval = oauth.Approval(wanted.client.pk, wanted.redirect_uri, wanted.code_challenge, resource, scopes)
     if data.get("user_id"):
         user = existing(active_users().filter(user_id=data["user_id"]), _("There is no such user."))
-        operator = User.objects.get(pk=request.user.pk)
+        operator = User.objects.get_by_natural_key(request.user.get_username())
         return oauth.approve(approval, user_pk=user.pk, operator=operator, actor=actor_of(request))
     caller = limits.authenticate(address_of(request), data["key"])
     return oauth.approve(approval, user_pk=caller.user_pk, key_id=caller.key_id, actor=Actor.key(caller))
