@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy, gettext_noop
 
-from accounts import admin_keys  # noqa: F401
+from accounts import admin_keys, operators  # noqa: F401 - `admin_keys` registers pages
 from accounts.admin_base import BaseAdmin, ReadOnlyAdmin, actor_of
 from accounts.audit import record
 from accounts.forms import OperatorSignInForm
@@ -111,9 +115,43 @@ class OAuthTokenAdmin(ReadOnlyAdmin):
 
 
 class _AuditedAdmin(BaseAdmin):
-    """An admin page that records each change in the audit trail, because its rows grant permissions."""
+    """An admin page of rows that grant permissions.
+
+    It records each change in the audit trail, and ends the sessions and tokens that exceed what is left.
+    """
 
     show_full_result_count = False
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        with self._cutting(request):
+            return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        with self._cutting(request):
+            return super().delete_view(request, object_id, extra_context)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        with self._cutting(request):
+            return super().changelist_view(request, extra_context)
+
+    @contextmanager
+    def _cutting(self, request: HttpRequest) -> Iterator[None]:
+        if request.method != "POST":
+            yield
+            return
+        with operators.cutting(User.objects.filter(is_staff=True), actor=actor_of(request)):
+            yield
+        session = request.session
+        if session.session_key and not session.exists(session.session_key):
+            session.flush()  # the own one: saving it would fail
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> LogEntry:
         self._record(request, "create", obj)
@@ -142,9 +180,21 @@ class OperatorAdmin(_AuditedAdmin, OperatorBase):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_delete_permission(request, obj) and not self._is_superior(request, obj)
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Return what is deleted with operators. Their tokens and identities need no permission of their own."""
+        found, counts, _needed, protected = super().get_deleted_objects(objs, request)
+        return found, counts, set(), protected
+
     def _is_superior(self, request: HttpRequest, obj: Model | None) -> bool:
         """Return True for a superuser, unless a superuser asks."""
         return isinstance(obj, User) and obj.is_superuser and not request.user.is_superuser
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002 - Django's name
+        operator = self.get_object(request, unquote(id))
+        if request.method == "POST" and operator is not None and hasattr(operator, "identity"):
+            raise PermissionDenied
+        with self._cutting(request):
+            return super().user_change_password(request, id, form_url)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         fields = super().get_readonly_fields(request, obj)

@@ -26,7 +26,7 @@ from accounts.forms import CreateUserForm, IssueKeyForm, IssueTokenForm, RotateK
 from accounts.models import MemoryUser, RpcToken, UserKey
 from accounts.services import IssuedKey
 from accounts.tokens import IssuedToken
-from core.errors import GatewayError
+from core.errors import GatewayError, InvalidInput
 from core.localization import localized
 
 if TYPE_CHECKING:
@@ -271,9 +271,12 @@ class RpcTokenAdmin(CredentialAdmin):
 
         def issue() -> IssuedToken:
             data = form.cleaned_data
+            operator = data["operator"]
+            if operator and not request.user.has_perms(operator.get_all_permissions()):
+                raise InvalidInput.of_field("operator", _("has permissions that you lack"))
             return tokens.issue(
                 data["label"],
-                operator=data["operator"],
+                operator=operator,
                 user=services.find_user(data["user_id"]) if data["user_id"] else None,
                 scopes=data["scopes"],
                 expires_at=expiry_of(form),

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final, Self
+
+from django.utils import timezone
 
 from accounts.models import AuditEvent, Principal
 from core.logs import request_id
 from core.persistence.checked_rows import repair_row
 
+_REPEATED_AFTER: Final = timedelta(minutes=1)
 # The kind of an event follows from the verb of its action. Exports are changes: they take data out.
 _KINDS: Final = {
     **dict.fromkeys(("download", "find", "list", "search", "view"), AuditEvent.Kind.READ),
@@ -75,3 +79,10 @@ def record(
     )
     repair_row(event)  # a name or path that cannot be stored must not stop what is recorded
     event.save()
+
+
+def record_seldom(actor: Actor, action: str, subject_id: str, *, subject_type: str = "", user_id: str = "") -> None:
+    """Record what anybody can cause, once a minute for each subject: a flood must not fill the audit trail."""
+    since = timezone.now() - _REPEATED_AFTER
+    if not AuditEvent.objects.filter(at__gt=since, action=action, subject_id=subject_id).exists():
+        record(actor, action, subject_id, subject_type=subject_type, user_id=user_id)

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts import services, sign_in, tokens
+from accounts import services, sessions, sign_in, tokens
 from core.errors import TooManyRequests
 
 
@@ -34,7 +34,14 @@ class OperatorSignInForm(AdminAuthenticationForm):
             sign_in.fail(username, address)
             raise
         sign_in.succeed(username, address)
+        if self.request:
+            sessions.forget(self.request)
         return cleaned
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        super().confirm_login_allowed(user)
+        if hasattr(user, "identity"):
+            raise forms.ValidationError(_("This operator has no password and signs in by single sign-on."))
 
 
 class PanelField(forms.BoundField):

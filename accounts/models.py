@@ -142,6 +142,15 @@ class OperatorIdentity(models.Model):
     issuer = models.CharField(_("issuer"), max_length=255)
     subject = models.CharField(_("subject"), max_length=255)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    sealed_refresh_token = models.TextField(
+        _("sealed refresh token"), blank=True, default="", db_default="", editable=False
+    )
+    confirmed_at = models.DateTimeField(
+        _("confirmed at"), null=True, editable=False, help_text=_("When the provider was last asked for the role.")
+    )
+    ended_at = models.DateTimeField(
+        _("ended at"), null=True, editable=False, help_text=_("Set while the provider does not confirm the operator.")
+    )
 
     class Meta:
         verbose_name = _("operator identity")
@@ -175,13 +184,17 @@ class OAuthClient(models.Model):
 class OAuthConnection(models.Model):
     """An application that may act for a user at `/mcp`, until the connection is deleted or the key is no longer live.
 
-    `key` is the API key that approved it, null if an operator did: it then needs any live key of the user.
+    `key` is the API key that approved it, null if `operator` did: it then needs any live key of the user, and an
+    operator who may still connect applications. Connections that operators approved earlier name none.
     """
 
     id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
     client = models.ForeignKey(OAuthClient, models.CASCADE, verbose_name=_("OAuth client"), related_name="connections")
     user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="connections")
     key = models.ForeignKey(UserKey, models.CASCADE, verbose_name=_("API key"), null=True, related_name="+")
+    operator = models.ForeignKey(
+        User, models.CASCADE, verbose_name=_("operator"), null=True, related_name="+", db_index=False
+    )
     scopes = models.CharField(_("scopes"), max_length=100, help_text=_("Granted permissions, separated by spaces."))
     resource = models.TextField(_("resource"))
     redirect_uri = models.TextField(_("redirect address"))

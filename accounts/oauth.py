@@ -14,11 +14,13 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, UUIDField
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from accounts import authority
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, OAuthClient, OAuthConnection, OAuthToken, Principal, UserKey
 from accounts.services import OAUTH_PREFIX, digest_of, live_key_condition, record_use
@@ -142,11 +144,12 @@ def _without_port(uri: str) -> tuple[str, ...]:
     return parts.scheme, parts.username or "", parts.hostname or "", parts.path, parts.query, parts.fragment
 
 
-def approve(approval: Approval, *, user_pk: UUID, key_id: UUID | None, actor: Actor) -> str:
+def approve(
+    approval: Approval, *, user_pk: UUID, key_id: UUID | None = None, operator: User | None = None, actor: Actor
+) -> str:
     """Connect a client to a user and return the code, which the client redeems within five minutes.
 
-    `key_id` is the API key that approved it, None for an operator. Raises: `NotFound` if the client or the user was
-    deleted meanwhile.
+    The API key or the operator has approved it. Raises: `NotFound` if the client or the user was deleted meanwhile.
     """
     with transaction.atomic():
         client = OAuthClient.objects.select_for_update().filter(pk=approval.client_id).first()
@@ -159,6 +162,7 @@ def approve(approval: Approval, *, user_pk: UUID, key_id: UUID | None, actor: Ac
             client=client,
             user=user,
             key_id=key_id,
+            operator=operator,
             scopes=" ".join(approval.scopes),
             resource=approval.resource,
             redirect_uri=approval.redirect_uri,
@@ -239,6 +243,12 @@ def revoke(connection_id: UUID, *, actor: Actor, user_pk: UUID | None = None, re
             raise NotFound(_("There is no such connection."))
 
 
+def revoke_approved_by(operator: User, *, actor: Actor) -> None:
+    """End the connections that an operator has approved."""
+    for pk in OAuthConnection.objects.filter(operator=operator).values_list("pk", flat=True):
+        revoke(pk, actor=actor, reason="operator")
+
+
 def revoke_by_token(plaintext: str, client_id: str | None) -> None:
     """End the connection of a token (RFC 7009). Nothing happens for an unknown one, or one of another client."""
     token = OAuthToken.objects.filter(digest=digest_of(plaintext)).select_related("connection").first()
@@ -256,19 +266,26 @@ def connections_of(user_pk: UUID) -> QuerySet[OAuthConnection]:
 def forget_old(now: datetime) -> None:
     """Delete expired tokens, connections that have ended, and clients without a connection that have expired."""
     OAuthToken.objects.filter(expires_at__lte=now).delete()
-    OAuthConnection.objects.filter(Q(tokens__isnull=True) | ~Q(_is_live())).delete()
+    OAuthConnection.objects.filter(Q(tokens__isnull=True) | ~_is_live()).delete()
     OAuthClient.objects.filter(expires_at__lte=now, connections__isnull=True).delete()
 
 
 def is_live_token() -> Q:
     """Return the condition that a code or token has not expired and its connection is live."""
-    return Q(expires_at__gt=timezone.now()) & Q(_is_live("connection__"))
+    return Q(expires_at__gt=timezone.now()) & _is_live("connection__")
 
 
-def _is_live(prefix: str = "") -> Exists:
-    """Return the condition of a live connection: its API key is live, or without one any key of its user."""
+def _is_live(prefix: str = "") -> Q:
+    """Return the condition of a live connection: its API key is live, or without one any key of its user.
+
+    The operator who approved it must be allowed to do so now.
+    """
     key = Coalesce(OuterRef(f"{prefix}key"), F("pk"), output_field=UUIDField())
-    return Exists(UserKey.objects.filter(live_key_condition(), user=OuterRef(f"{prefix}user"), pk=key))
+    has_key = Exists(UserKey.objects.filter(live_key_condition(), user=OuterRef(f"{prefix}user"), pk=key))
+    approver = Q(**{f"{prefix}operator__isnull": True}) | Q(
+        **{f"{prefix}operator__in": authority.holders(authority.CONNECT)}
+    )
+    return Q(has_key) & approver
 
 
 def _issue(connection: OAuthConnection, kind: Kind, scopes: str) -> str:

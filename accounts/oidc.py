@@ -2,6 +2,8 @@
 
 The ID token's signature, issuer, audience, nonce and times are checked. An operator is identified by issuer and
 subject, never by a name or e-mail address: providers let people change these.
+
+A refresh token, if the provider gives one, is kept to ask for the role again while the operator works (`confirm`).
 """
 
 import base64
@@ -11,6 +13,7 @@ import logging
 import secrets
 import time
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
@@ -20,10 +23,12 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.db import transaction
+from django.utils import timezone
 
 from accounts import operators
 from accounts.audit import Actor, record
 from accounts.models import OperatorIdentity
+from core.crypto import Purpose, Undecryptable
 from core.errors import GatewayError
 from core.messages import Message as _
 from core.network.http_client import Deadline, HttpClient, HttpError
@@ -40,6 +45,16 @@ _MAX_SUBJECT_CHARS: Final = 255
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _ACTOR: Final = Actor.system("single sign-on")
+
+CONFIRMED_FOR: Final = timedelta(minutes=15)
+"""The time after which the provider is asked again for the role of an operator who works."""
+_RETRY_AFTER: Final = timedelta(minutes=1)
+# The answers to a refresh that say that the person must sign in again, or cannot. Others are faults of the provider.
+_ENDED: Final = frozenset(
+    {"invalid_grant", "access_denied", "interaction_required", "login_required", "consent_required"}
+)
+_MAX_REFRESH_TOKEN_CHARS: Final = 16_384
+_REFRESH: Final = Purpose("oidc refresh token", "accounts.OperatorIdentity.sealed_refresh_token")
 
 
 class SignInFailed(Forbidden):
@@ -102,11 +117,99 @@ def finish(secret: Mapping[str, str], answer: Mapping[str, str], redirect_uri: s
         raise _refusal("another issuer answered")
     if "code" not in answer:
         raise _refusal(f"the provider answered {answer.get('error', 'without a code')[:100]!r}")
-    tokens = _tokens(provider, answer["code"], secret["verifier"], redirect_uri)
+    tokens = _tokens(
+        provider,
+        {
+            "grant_type": "authorization_code",
+            "code": answer["code"],
+            "redirect_uri": redirect_uri,
+            "code_verifier": secret["verifier"],
+        },
+    )
     claims = _verified(provider, tokens.get("id_token"), secret["nonce"])
     if not {settings.MEMORY_GATEWAY_OIDC_GROUPS_CLAIM, "preferred_username"} <= claims.keys():
         claims = {**_user_info(provider, tokens.get("access_token"), claims["sub"]), **claims}
-    return _operator(claims)
+    return _operator(claims, tokens.get("refresh_token"))
+
+
+def confirm(operator_pk: int, *, now: datetime | None = None) -> datetime:
+    """Ask the provider for the role of an operator again, unless it was asked within 15 minutes.
+
+    Return the time from which the next 15 minutes count. If the provider cannot be used, nothing changes and it is
+    asked again in a minute. Fewer permissions end sessions and tokens; a provider that does not confirm the person
+    ends the sessions, and tokens rest until the next sign-in.
+    """
+    now = now or timezone.now()
+    identity = OperatorIdentity.objects.filter(operator=operator_pk).exclude(sealed_refresh_token="").first()
+    if not is_on() or identity is None:
+        return now
+    if identity.confirmed_at and identity.confirmed_at > now - CONFIRMED_FOR:
+        return identity.confirmed_at
+    # One request of all asks: the provider may take a refresh token that is used twice for a stolen one.
+    asked_before = OperatorIdentity.objects.filter(pk=identity.pk, confirmed_at=identity.confirmed_at)
+    if not asked_before.update(confirmed_at=now):
+        return now
+    try:
+        claims = _refreshed(identity)
+    except SignInFailed:
+        _end(identity, now)
+        return now
+    except ProviderUnavailable:
+        earlier = now - CONFIRMED_FOR + _RETRY_AFTER
+        OperatorIdentity.objects.filter(pk=identity.pk, confirmed_at=now).update(confirmed_at=earlier)
+        return earlier
+    if settings.MEMORY_GATEWAY_OIDC_ROLES and claims is not None:
+        with transaction.atomic():
+            operators.follow_provider(identity.operator, _role(claims), actor=_ACTOR)
+    return now
+
+
+def forget_old(now: datetime) -> None:
+    """Delete refresh tokens of operators whose sessions have all ended."""
+    lifetime = timedelta(hours=settings.MEMORY_GATEWAY_SESSION_MAX_HOURS)
+    OperatorIdentity.objects.filter(confirmed_at__lt=now - lifetime).exclude(sealed_refresh_token="").update(
+        sealed_refresh_token=""
+    )
+
+
+def _refreshed(identity: OperatorIdentity) -> dict[str, Any] | None:
+    """Return the claims of a person by the refresh token; None if the provider's answer has none.
+
+    The next refresh token is stored. Raises: `SignInFailed`, `ProviderUnavailable`.
+    """
+    try:
+        refresh_token = _REFRESH.decrypt(identity.sealed_refresh_token)
+    except Undecryptable:
+        raise _refusal("the refresh token cannot be decrypted") from None
+    provider = _provider()
+    if provider["issuer"] != identity.issuer:
+        raise _refusal("the provider is another one now")
+    tokens = _tokens(provider, {"grant_type": "refresh_token", "refresh_token": refresh_token})
+    if following := _sealed(tokens.get("refresh_token")):
+        unchanged = OperatorIdentity.objects.filter(pk=identity.pk, sealed_refresh_token=identity.sealed_refresh_token)
+        unchanged.update(sealed_refresh_token=following)
+        identity.sealed_refresh_token = following
+    claims = _verified(provider, tokens["id_token"], None) if "id_token" in tokens else {}
+    if claims and claims["sub"] != identity.subject:
+        raise _refusal("the ID token is another person's (sub)")
+    if settings.MEMORY_GATEWAY_OIDC_GROUPS_CLAIM not in claims:
+        claims = {**_user_info(provider, tokens.get("access_token"), identity.subject), **claims}
+    return claims or None
+
+
+def _end(identity: OperatorIdentity, now: datetime) -> None:
+    """End the sessions of a person whom the provider does not confirm; tokens rest. A new sign-in has precedence."""
+    same = OperatorIdentity.objects.filter(pk=identity.pk, sealed_refresh_token=identity.sealed_refresh_token)
+    with transaction.atomic():
+        if same.update(sealed_refresh_token="", ended_at=now):
+            count = operators.end_sessions(identity.operator)
+            detail = {"sessions": count, "reason": "provider"}
+            record(_ACTOR, "operator.sign_out", identity.operator.get_username(), detail=detail)
+
+
+def _sealed(refresh_token: Any) -> str:
+    is_usable = isinstance(refresh_token, str) and 0 < len(refresh_token) <= _MAX_REFRESH_TOKEN_CHARS
+    return _REFRESH.encrypt(refresh_token) if is_usable else ""
 
 
 def sign_out_address(redirect_uri: str) -> str:
@@ -140,21 +243,27 @@ def _checked(address: Any) -> str:
     return parts.geturl()
 
 
-def _tokens(provider: Mapping[str, Any], code: str, verifier: str, redirect_uri: str) -> dict[str, Any]:
+def _tokens(provider: Mapping[str, Any], form: dict[str, str]) -> dict[str, Any]:
+    """Return the answer of the token endpoint. Raises: `SignInFailed` if the person has no access any longer."""
     client_id, client_secret = settings.MEMORY_GATEWAY_OIDC_CLIENT_ID, settings.MEMORY_GATEWAY_OIDC_CLIENT_SECRET
-    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri, "code_verifier": verifier}
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     if "client_secret_basic" in (provider.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]):
         # RFC 6749, 2.3.1: both are encoded as in a form first.
         pair = urlencode({client_id: client_secret}).replace("=", ":", 1)
         headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     else:
-        form |= {"client_id": client_id, "client_secret": client_secret}
-    return _object(provider["token_endpoint"], headers=headers, form=form)
+        form = {**form, "client_id": client_id, "client_secret": client_secret}
+    status, found = _answer(provider["token_endpoint"], headers=headers, form=form)
+    error = found.get("error")
+    if status in {400, 401, 403} and error in _ENDED and form["grant_type"] == "refresh_token":
+        raise _refusal(f"the provider does not refresh the sign-in ({error})")
+    if status != 200:
+        raise _unavailable(f"the token endpoint answered with status {status}")
+    return found
 
 
-def _verified(provider: Mapping[str, Any], token: Any, nonce: str) -> dict[str, Any]:
-    """Return the claims of an ID token (OpenID Connect Core, 3.1.3.7)."""
+def _verified(provider: Mapping[str, Any], token: Any, nonce: str | None) -> dict[str, Any]:
+    """Return the claims of an ID token (OpenID Connect Core, 3.1.3.7). After a refresh it has no nonce (12.2)."""
     client_id = settings.MEMORY_GATEWAY_OIDC_CLIENT_ID
     key_set = _object(provider["jwks_uri"])
     try:
@@ -174,7 +283,7 @@ def _verified(provider: Mapping[str, Any], token: Any, nonce: str) -> dict[str, 
         raise _refusal("the ID token is signed by an unknown key") from None
     except jwt.PyJWTError as error:
         raise _refusal(f"the ID token is not valid: {error}") from None
-    if not secrets.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
+    if nonce is not None and not secrets.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
         raise _refusal("the ID token is of another sign-in (nonce)")
     is_for_many = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
     if claims.get("azp", None if is_for_many else client_id) != client_id:
@@ -194,7 +303,7 @@ def _user_info(provider: Mapping[str, Any], access_token: Any, subject: str) -> 
     return found
 
 
-def _operator(claims: Mapping[str, Any]) -> User:
+def _operator(claims: Mapping[str, Any], refresh_token: Any) -> User:
     """Return the operator of a subject, with the role of their groups."""
     role, name = _role(claims), _name(claims)
     with transaction.atomic():
@@ -215,6 +324,9 @@ def _operator(claims: Mapping[str, Any]) -> User:
         elif not (operator.is_active and operator.is_staff):
             reason = _("This account may not sign in. Ask an administrator.")
         else:
+            OperatorIdentity.objects.filter(operator=operator).update(
+                sealed_refresh_token=_sealed(refresh_token), confirmed_at=timezone.now(), ended_at=None
+            )
             record(
                 Actor.operator(operator.get_username()),
                 "operator.sign_in",
@@ -248,10 +360,18 @@ def _name(claims: Mapping[str, Any]) -> str:
     return f"{wanted}-{suffix}" if User.objects.filter(username__iexact=wanted).exists() else wanted
 
 
-def _object(
+def _object(address: str, *, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the JSON object at an address."""
+    status, found = _answer(address, headers=headers)
+    if status != 200:
+        raise _unavailable(f"{urlsplit(address).path} answered with status {status}")
+    return found
+
+
+def _answer(
     address: str, *, headers: Mapping[str, str] | None = None, form: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """Return the JSON object at an address, or of the answer to a form."""
+) -> tuple[int, dict[str, Any]]:
+    """Return the status and the JSON object of an answer, to a form if one is given."""
     parts = urlsplit(address)
     path = urlunsplit(("", "", parts.path, parts.query, ""))
     body = urlencode(form).encode() if form else None
@@ -262,16 +382,14 @@ def _object(
             ) as http,
             http.send("POST" if form else "GET", path, body, Deadline.after(_SECONDS)) as response,
         ):
-            if response.status != 200:
-                raise _unavailable(f"{parts.path} answered with status {response.status}")
-            found = orjson.loads(response.body(_MAX_BYTES))
+            status, found = response.status, orjson.loads(response.body(_MAX_BYTES))
     except HttpError as error:
         raise _unavailable(f"{parts.path}: {error.message}") from None
     except (orjson.JSONDecodeError, ValueError):
         raise _unavailable(f"{parts.path} did not answer with JSON") from None
     if not isinstance(found, dict):
         raise _unavailable(f"{parts.path} did not answer with an object")
-    return found
+    return status, found
 
 
 def _with_query(address: str, query: Mapping[str, str]) -> str:

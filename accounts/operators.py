@@ -1,13 +1,19 @@
 """Operators: the people who sign in to the panel. Their roles are groups, and each change is in the audit trail."""
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
+from accounts import authority, oauth, tokens
 from accounts.audit import Actor, record
+from core.errors import Conflict
+from core.messages import Message as _
 
 
 def random_password() -> str:
@@ -27,22 +33,44 @@ def create(username: str, role: Group | None, *, password: str | None = None, ac
 
 
 def follow_provider(operator: User, role: Group | None, *, actor: Actor) -> None:
-    """Give an operator the role of their groups at the provider. Without one, their sessions end."""
+    """Give an operator the role of their groups at the provider. Without one, their sessions and tokens end."""
     if roles_of(operator) != ([role.name] if role else []):
         change(operator, role, is_active=operator.is_active, actor=actor)
     if role is None:
-        _end_sessions(operator)
+        _cut(operator, before=authority.permissions_of(operator.pk), now=frozenset(), actor=actor)
+
+
+@contextmanager
+def cutting(operators: QuerySet[User], *, actor: Actor) -> Iterator[None]:
+    """Change permissions of operators, or delete them, in the block, in one transaction.
+
+    Afterwards the sessions of those who may do less than before end, and so do their tokens and the connections that
+    they approved, if these exceed what is left.
+    """
+    with transaction.atomic():
+        before = {operator: authority.permissions_of(operator.pk) for operator in operators}
+        yield
+        for operator, permissions in before.items():
+            now = authority.permissions_of(operator.pk)
+            if not permissions <= now:
+                _cut(operator, before=permissions, now=now, actor=actor)
+
+
+def _cut(operator: User, *, before: frozenset[str], now: frozenset[str], actor: Actor) -> None:
+    end_sessions(operator)
+    tokens.revoke_exceeding(operator, before=before, now=now, actor=actor)
+    if authority.CONNECT in before - now:
+        oauth.revoke_approved_by(operator, actor=actor)
 
 
 @transaction.atomic
 def change(operator: User, role: Group | None, *, is_active: bool, actor: Actor) -> None:
-    """Give an operator one role or none. An inactive one cannot sign in, and their sessions and RPC tokens end."""
+    """Give an operator one role or none. An inactive one cannot sign in. What exceeds the permissions ends."""
     before = {"roles": roles_of(operator), "active": operator.is_active}
-    operator.groups.set([role] if role else [])
-    operator.is_active = is_active
-    operator.save(update_fields=["is_active"])
-    if not is_active:
-        _end_sessions(operator)
+    with cutting(User.objects.filter(pk=operator.pk), actor=actor):
+        operator.groups.set([role] if role else [])
+        operator.is_active = is_active
+        operator.save(update_fields=["is_active"])
     after = {"roles": roles_of(operator), "active": is_active}
     _record(actor, "operator.change", operator, {"before": before, "after": after})
 
@@ -50,14 +78,19 @@ def change(operator: User, role: Group | None, *, is_active: bool, actor: Actor)
 @transaction.atomic
 def sign_out(operator: User, *, actor: Actor) -> int:
     """End all sessions of an operator and return their number."""
-    count = _end_sessions(operator)
+    count = end_sessions(operator)
     _record(actor, "operator.sign_out", operator, {"sessions": count})
     return count
 
 
 @transaction.atomic
 def reset_password(operator: User, *, actor: Actor) -> str:
-    """Give an operator a random password and return it. Sessions that began with the old one end (Django)."""
+    """Give an operator a random password and return it. Sessions that began with the old one end (Django).
+
+    Raises: `Conflict` for an operator of the identity provider.
+    """
+    if hasattr(operator, "identity"):
+        raise Conflict(_("This operator has no password and signs in by single sign-on."))
     password = random_password()
     operator.set_password(password)
     operator.save(update_fields=["password"])
@@ -65,7 +98,8 @@ def reset_password(operator: User, *, actor: Actor) -> str:
     return password
 
 
-def _end_sessions(operator: User) -> int:
+def end_sessions(operator: User) -> int:
+    """End all sessions of an operator and return their number."""
     # Django's sessions do not name their user in a column; there is one for each browser of the last hour.
     own = [
         session.pk

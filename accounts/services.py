@@ -13,9 +13,9 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from accounts.audit import Actor, record
+from accounts.audit import Actor, record, record_seldom
 from accounts.models import MemoryUser, OAuthConnection, Principal, RpcToken, UserKey
-from core import crypto
+from core.crypto import Purpose, Undecryptable
 from core.errors import Conflict, InvalidInput, Unauthenticated, existing
 from core.ids import check_name
 from core.messages import Message as _
@@ -30,7 +30,7 @@ MAX_LABEL_CHARS = 100
 MAX_LIVE_KEYS = 100
 MAX_DEAD_KEYS = 100
 USE_INTERVAL = timedelta(minutes=1)
-_PURPOSE = "user keys"
+_PURPOSE = Purpose("user keys", "accounts.UserKey.ciphertext")
 SHOWN_KEY_CHARS = 7
 # Those that this gateway issues have 43 characters; imported ones of the original gateway may have others.
 _KEY = re.compile(r"uk_[A-Za-z0-9_-]{22,128}")
@@ -82,7 +82,7 @@ def create_user(user_id: str, *, actor: Actor, must_be_new: bool = False) -> Iss
         key = _live_keys(_lock(user.pk)).select_related("user").order_by("-created_at").first()
         if key is None:
             return _issue(user, label="", expires_at=None, actor=actor)
-        record(actor, "key.reveal", str(key.pk), user_id=user_id)
+        record_seldom(actor, "key.reveal", str(key.pk), user_id=user_id)
         return IssuedKey(key, _plaintext(key))
 
 
@@ -311,7 +311,7 @@ def _save_key(user: MemoryUser, plaintext: str, *, label: str, expires_at: datet
         label=label,
         prefix=plaintext[:SHOWN_KEY_CHARS],
         digest=digest_of(plaintext),
-        ciphertext=crypto.encrypt(plaintext, purpose=_PURPOSE),
+        ciphertext=_PURPOSE.encrypt(plaintext),
         expires_at=expires_at,
     )
     record(actor, "key.issue", str(key.pk), user_id=user.user_id)
@@ -320,8 +320,8 @@ def _save_key(user: MemoryUser, plaintext: str, *, label: str, expires_at: datet
 
 def _plaintext(key: UserKey) -> str:
     try:
-        return crypto.decrypt(key.ciphertext, purpose=_PURPOSE)
-    except crypto.Undecryptable:
+        return _PURPOSE.decrypt(key.ciphertext)
+    except Undecryptable:
         raise Conflict(
             _(
                 "The user's API key cannot be decrypted because the gateway's secret has changed. Ask the "

@@ -29,7 +29,7 @@ def begin(username: str, address: str) -> None:
     now = timezone.now()
     network = network_of(address)
     with transaction.atomic():
-        SignInThrottle.objects.filter(counted_since__lt=now - 2 * WINDOW).delete()
+        forget_old(now)
         of_network = _row(network, _ALL_NAMES, now)
         of_name = _row(network, _digest(username), now)
         for row in (of_network, of_name):
@@ -65,6 +65,11 @@ def fail(username: str, address: str) -> None:
     of_name = SignInThrottle.objects.filter(network=network, name_digest=_digest(username)).first()
     if of_name is not None and of_name.failures == FAILURES_PER_NAME:
         record(Actor.system("sign-in"), "operator.lock_out", network, subject_type="network")
+
+
+def forget_old(now: datetime) -> None:
+    """Delete counts that no limit needs any longer."""
+    SignInThrottle.objects.filter(counted_since__lt=now - 2 * WINDOW).delete()
 
 
 def _row(network: str, name_digest: str, now: datetime) -> SignInThrottle:

@@ -1,13 +1,13 @@
 """Tokens for OpenClaw's WebSocket protocol: creation, authentication, revocation.
 
-A token gives access to the memories of all users, if it belongs to an operator, or of its user. Unlike an API key it is
-shown once, so only its digest is stored.
+A token gives access to the memories of all users, if it belongs to an operator, or of its user. It acts within its
+scopes and what its operator may do at that moment. Unlike an API key it is shown once, so only its digest is stored.
 """
 
 import hmac
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -19,6 +19,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from accounts import authority
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken
 from accounts.services import check_expiry, check_label, digest_of, live_key_condition, record_use
@@ -30,6 +31,9 @@ WRITE: Final = "operator.write"
 ADMIN: Final = "operator.admin"
 SCOPES: Final = (READ, WRITE, ADMIN)
 SETTING: Final = "MEMORY_GATEWAY_RPC_TOKEN"
+_USES: Final = (authority.VIEW, authority.ADD, authority.CHANGE, authority.DELETE)
+PERMISSIONS: Final = {READ: _USES[:1], WRITE: _USES, ADMIN: _USES}
+"""The permissions that the methods of each scope can need."""
 _TOKEN = re.compile(r"rpc_[A-Za-z0-9_-]{43}")
 
 
@@ -50,6 +54,7 @@ class TokenPrincipal:
 
     token_id: UUID | None
     operator: str | None
+    operator_pk: int | None
     user_pk: UUID | None
     user_id: str | None
     scopes: tuple[str, ...]
@@ -134,7 +139,7 @@ def authenticate(plaintext: str) -> TokenPrincipal:
     """
     configured = settings.MEMORY_GATEWAY_RPC_TOKEN
     if configured and hmac.compare_digest(plaintext.encode("utf-8", "surrogatepass"), configured.encode()):
-        return TokenPrincipal(None, SETTING, None, None, (ADMIN,))
+        return TokenPrincipal(None, SETTING, None, None, None, (ADMIN,))
     token = None
     if _TOKEN.fullmatch(plaintext):
         live = RpcToken.objects.filter(is_live_token(), digest=digest_of(plaintext))
@@ -145,6 +150,7 @@ def authenticate(plaintext: str) -> TokenPrincipal:
     return TokenPrincipal(
         token_id=token.pk,
         operator=token.operator.get_username() if token.operator else None,
+        operator_pk=token.operator_id,
         user_pk=token.user_id,
         user_id=token.user.user_id if token.user else None,
         scopes=tuple(token.scopes.split()),
@@ -158,14 +164,37 @@ def is_still_valid(principal: TokenPrincipal) -> bool:
     return RpcToken.objects.filter(is_live_token(), pk=principal.token_id).exists()
 
 
+def may(principal: TokenPrincipal, permission: str) -> bool:
+    """Return True if the holder has a permission now. One statement.
+
+    Users have all permissions for their own memories; so has the token of the setting, which belongs to no operator.
+    """
+    if principal.operator_pk is None:
+        return True
+    return authority.holders(permission).filter(pk=principal.operator_pk).exists()
+
+
+def revoke_exceeding(operator: User, *, before: Collection[str], now: Collection[str], actor: Actor) -> None:
+    """Revoke the live tokens of an operator that could do what the operator may not do any longer."""
+    for token in RpcToken.objects.filter(live_key_condition(), operator=operator):
+        uses = {permission for scope in token.scopes.split() for permission in PERMISSIONS[scope]}
+        if uses & set(before) - set(now):
+            revoke(token.pk, actor=actor)
+
+
 def is_any_configured() -> bool:
     """Return True if a live token exists."""
     return bool(settings.MEMORY_GATEWAY_RPC_TOKEN) or RpcToken.objects.filter(is_live_token()).exists()
 
 
 def is_live_token() -> Q:
-    """Return the condition that a token is live. An operator's token also ends when the operator may not sign in."""
-    return live_key_condition() & (Q(user__isnull=False) | Q(operator__is_active=True, operator__is_staff=True))
+    """Return the condition that a token is live.
+
+    An operator's token also ends when the operator may not sign in, and rests while the identity provider does not
+    confirm the operator.
+    """
+    may_sign_in = Q(operator__is_active=True, operator__is_staff=True, operator__identity__ended_at__isnull=True)
+    return live_key_condition() & (Q(user__isnull=False) | may_sign_in)
 
 
 def _record(actor: Actor, action: str, token: RpcToken, **detail: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import Permission
+from django.contrib.messages.storage.cookie import CookieStorage
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render as render_template
@@ -70,7 +71,9 @@ def _with_notice_of_lost_form(view: View) -> View:
 
     @functools.wraps(view)
     def noticed(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if request.method == "POST" and not admin.site.has_permission(request):
+        # Once only: many notices would outgrow their cookie and be stored in a session.
+        is_noticed = CookieStorage.cookie_name in request.COOKIES
+        if request.method == "POST" and not is_noticed and not admin.site.has_permission(request):
             messages.warning(
                 request, _("Nothing was saved, because you had to sign in. Go back in the browser to copy your text.")
             )

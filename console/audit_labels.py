@@ -28,6 +28,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "key.reveal": _("Retrieved an API key"),
     "key.revoke": _("Revoked an API key"),
     "key.rotate": _("Rotated an API key"),
+    "secret.rotate": _("Rotated the secret"),
     "lab.search": _("Searched in the lab"),
     "memory.add": _("Added a memory"),
     "memory.delete": _("Deleted memories"),

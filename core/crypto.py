@@ -1,10 +1,12 @@
 """Encryption of secrets at rest.
 
-Keys are derived from `SECRET_KEY`; `SECRET_KEY_FALLBACKS` are accepted for decryption.
+Keys are derived from `SECRET_KEY`; `SECRET_KEY_FALLBACKS` are accepted for decryption. Each column of encrypted texts
+belongs to a `Purpose`, so that `operations.secret_rotation` finds them all.
 """
 
 import base64
 from functools import lru_cache
+from typing import Final
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -14,6 +16,25 @@ from django.conf import settings
 
 class Undecryptable(Exception):
     """The ciphertext is damaged or was encrypted under an unknown secret."""
+
+
+class Purpose:
+    """What texts are encrypted for, and the columns `app.Model.field` that hold them. Empty texts stay empty."""
+
+    def __init__(self, name: str, *columns: str) -> None:
+        self.name, self.columns = name, columns
+        PURPOSES.append(self)
+
+    def encrypt(self, plaintext: str) -> str:
+        return encrypt(plaintext, purpose=self.name)
+
+    def decrypt(self, ciphertext: str) -> str:
+        """Return the plaintext. Raises: `Undecryptable`."""
+        return decrypt(ciphertext, purpose=self.name)
+
+
+PURPOSES: Final[list[Purpose]] = []
+"""Every purpose; each module that encrypts adds its own when it is imported."""
 
 
 def encrypt(plaintext: str, *, purpose: str) -> str:
@@ -35,11 +56,24 @@ def decrypt(ciphertext: str, *, purpose: str) -> str:
         raise Undecryptable(purpose) from None
 
 
+def is_current(ciphertext: str, *, purpose: str) -> bool:
+    """Return True for a text that the present secret encrypted, False for one of a former secret.
+
+    Raises: `Undecryptable`.
+    """
+    try:
+        _cipher_for((settings.SECRET_KEY,), purpose).decrypt(ciphertext.encode())
+    except InvalidToken:
+        decrypt(ciphertext, purpose=purpose)
+        return False
+    return True
+
+
 def _cipher(purpose: str) -> MultiFernet:
     return _cipher_for((settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS), purpose)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def _cipher_for(secrets: tuple[str, ...], purpose: str) -> MultiFernet:
     """Return a cipher that encrypts with the first secret and decrypts with any."""
     return MultiFernet([Fernet(_derive(secret, purpose)) for secret in secrets])

@@ -31,6 +31,7 @@ from django.utils import timezone, translation
 from django.utils.deprecation import MiddlewareMixin
 from rest_framework.response import Response
 
+from accounts import sessions as sessions_of_operators
 from accounts.api.preconditions import checked_preconditions
 from accounts.models import Principal
 from core import monitoring
@@ -151,6 +152,17 @@ class TimeZoneMiddleware(_PagesOnly):
 
 class AuthenticationMiddleware(_PagesOnly, auth.AuthenticationMiddleware):
     pass
+
+
+class SessionEndMiddleware(_PagesOnly):
+    """End sessions that have lasted too long, or whose operators have lost their role at the identity provider."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        sessions_of_operators.end_if_due(request)
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        sessions_of_operators.begin_if_new(request)
+        return response
 
 
 class MessageMiddleware(_PagesOnly, messages.MessageMiddleware):

@@ -70,6 +70,7 @@ MEMORY_GATEWAY_OIDC_SCOPES = env.words("OIDC_SCOPES", ("profile",))
 MEMORY_GATEWAY_OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups")
 MEMORY_GATEWAY_OIDC_ROLES = env.pairs("OIDC_ROLES")
 MEMORY_GATEWAY_PASSWORD_SIGN_IN = env.boolean("PASSWORD_SIGN_IN", True)
+MEMORY_GATEWAY_SESSION_MAX_HOURS = env.integer("SESSION_MAX_HOURS", 12, minimum=1, maximum=8760)
 MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = env.boolean("FULL_CONTEXT_MEMORY", True)
 MEMORY_GATEWAY_SELF_IMPROVING_MEMORY = env.boolean("SELF_IMPROVING_MEMORY", True)
 MEMORY_GATEWAY_ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
@@ -233,6 +234,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "memory_gateway.middleware.AuthenticationMiddleware",
+    "memory_gateway.middleware.SessionEndMiddleware",
     "memory_gateway.middleware.MessageMiddleware",
 ]
 ROOT_URLCONF = "memory_gateway.urls"
@@ -307,9 +309,10 @@ SECURE_REFERRER_POLICY = "no-referrer"
 # Cookies do not depend on the port: with Django's default names, other Django servers on the host overwrite them.
 SESSION_COOKIE_NAME = "memory_gateway_sessionid"
 CSRF_COOKIE_NAME = "memory_gateway_csrftoken"
-SESSION_COOKIE_AGE = 3600  # of inactivity, because each page renews it
+SESSION_COOKIE_AGE = 3600  # of inactivity, because each page renews it; the absolute end is in `accounts.sessions`
 SESSION_SAVE_EVERY_REQUEST = True
 CSRF_COOKIE_HTTPONLY = True
+SIGN_IN_COOKIE_NAME = "memory_gateway_sign_in"
 CSRF_FAILURE_VIEW = "memory_gateway.views.csrf_failure"
 if IS_PRODUCTION:
     SECURE_SSL_REDIRECT = True
@@ -320,6 +323,7 @@ if IS_PRODUCTION:
     CSRF_COOKIE_SECURE = True
     SESSION_COOKIE_NAME = f"__Host-{SESSION_COOKIE_NAME}"
     CSRF_COOKIE_NAME = f"__Host-{CSRF_COOKIE_NAME}"
+    SIGN_IN_COOKIE_NAME = f"__Host-{SIGN_IN_COOKIE_NAME}"
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

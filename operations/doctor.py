@@ -21,7 +21,7 @@ from core.messages import MANAGE
 from core.persistence import database_errors
 from core.persistence.files import old_temporaries, root, stored_files
 from engines.registry import get_engine
-from operations import erase, files
+from operations import erase, files, secret_rotation
 from operations.cleanup import compaction, orphans, purge
 from operations.commands import Report, no_report
 from operations.external import delivery_retry
@@ -81,12 +81,26 @@ _Found = Iterator[tuple[Status, str]]
 
 
 def _settings(_doctor: Doctor) -> _Found:
-    """Run the system checks of Django and of the gateway."""
+    """Run the system checks of Django and of the gateway, and look for values of former secrets."""
     messages = [item for item in checks.run_checks() if not item.is_silenced() and item.level >= checks.WARNING]
     for item in messages:
         yield ("problem" if item.level >= checks.ERROR else "warning"), f"{item.id}: {item.msg}"
     if not messages:
         yield "ok", f"The settings of the {settings.MEMORY_GATEWAY_PROFILE} profile are valid."
+    yield from _secrets()
+
+
+def _secrets() -> _Found:
+    """Count what only a former secret, or none, can decrypt."""
+    left = secret_rotation.left()
+    if left.former:
+        yield "warning", f"{left.former:,} values are encrypted with a former secret. Run `{MANAGE} rotate_secret`."
+    if left.undecryptable:
+        text = (
+            f"{left.undecryptable:,} values cannot be decrypted. Add their secret to "
+            "MEMORY_GATEWAY_SECRET_KEY_FALLBACKS, or rotate the API keys and webhook secrets."
+        )
+        yield "warning", text
 
 
 def _database(doctor: Doctor) -> _Found:

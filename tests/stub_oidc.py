@@ -44,6 +44,10 @@ class Provider:
     redirected: dict[str, str] = field(default_factory=dict)
     grants: dict[str, dict[str, str]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    refresh_tokens: set[str] | None = None
+    """The live refresh tokens; None for a provider without. Each is good for one use."""
+    refresh_answer: tuple[int, dict[str, Any]] | None = None
+    is_id_token_refreshed: bool = True
 
     def __post_init__(self) -> None:
         self.published_key = self.signing_key.public_key()
@@ -67,6 +71,8 @@ class Provider:
         return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state'], **self.redirected})}"
 
     def token(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
+        if form["grant_type"] == "refresh_token":
+            return self.refresh(form["refresh_token"], authorization)
         grant = self.grants.pop(form.get("code", ""), None)
         client = base64.b64decode(authorization.removeprefix("Basic ")).decode().split(":")
         challenge = base64.urlsafe_b64encode(hashlib.sha256(form["code_verifier"].encode()).digest()).rstrip(b"=")
@@ -78,12 +84,32 @@ class Provider:
             or grant["redirect_uri"] != form["redirect_uri"]
         ):
             return 400, {"error": "invalid_grant"}
+        return 200, {"id_token": self._id_token(nonce=grant["nonce"]), **self._issued()}
+
+    def refresh(self, token: str, authorization: str) -> tuple[int, dict[str, Any]]:
+        client = base64.b64decode(authorization.removeprefix("Basic ")).decode().split(":")
+        assert [unquote_plus(part) for part in client] == [CLIENT_ID, CLIENT_SECRET]
+        if self.refresh_answer:
+            return self.refresh_answer
+        if token not in (self.refresh_tokens or set()):
+            return 400, {"error": "invalid_grant"}
+        (self.refresh_tokens or set()).remove(token)
+        return 200, {**({"id_token": self._id_token()} if self.is_id_token_refreshed else {}), **self._issued()}
+
+    def _issued(self) -> dict[str, Any]:
+        issued = {"access_token": "at", "token_type": "Bearer"}
+        if self.refresh_tokens is None:
+            return issued
+        token = f"rt_{secrets.token_urlsafe()}"
+        self.refresh_tokens.add(token)
+        return {**issued, "refresh_token": token}
+
+    def _id_token(self, **claims: str) -> str:
         now = int(time.time())
-        issued = {"iss": self.issuer, "aud": CLIENT_ID, "iat": now, "exp": now + 300, "nonce": grant["nonce"]}
-        claims = {**issued, **self.person, **self.claims}
-        claims = {name: value for name, value in claims.items() if name not in self.left_out}
-        token = jwt.encode(claims, self._key(), self.algorithm, headers={"kid": KEY_ID})
-        return 200, {"id_token": token, "access_token": "at", "token_type": "Bearer"}
+        issued = {"iss": self.issuer, "aud": CLIENT_ID, "iat": now, "exp": now + 300, **claims}
+        found = {**issued, **self.person, **self.claims}
+        found = {name: value for name, value in found.items() if name not in self.left_out}
+        return str(jwt.encode(found, self._key(), self.algorithm, headers={"kid": KEY_ID}))
 
     def _key(self) -> Any:
         return {"none": None, "HS256": CLIENT_SECRET.ljust(32, "x")}.get(self.algorithm, self.signing_key)

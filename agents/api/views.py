@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
@@ -14,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import tokens
+from accounts import authority, tokens
 from accounts.api import limits
 from accounts.api.authentication import UserKeyAuthentication, address_of, bearer, caller
 from accounts.api.openapi import BearerScheme, request_body, success
@@ -60,7 +62,12 @@ _REFUSALS = {
             "The API key or token is missing, unknown, expired or revoked.",
             "This token is unknown, expired or revoked.",
         ),
-        (403, "forbidden", "The token lacks the token scope `operator.write`.", f"missing scope: {tokens.WRITE}"),
+        (
+            403,
+            "forbidden",
+            "The token lacks the token scope `operator.write`, or its operator the permission.",
+            f"missing scope: {tokens.WRITE}",
+        ),
         (404, "not_found", "There is no such tool or session.", "There is no such session."),
         (413, "too_large", "The body is too large.", "The body must nest at most 64 levels deep."),
         (
@@ -87,19 +94,28 @@ _REFUSALS = {
 }
 
 
-class ToolAuthentication(BaseAuthentication):
-    """Set `request.user` to the user whose memories are used, and `request.auth` to the actor.
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """The actor behind a key or token, and what the actor may do now."""
 
-    Raises: `Unauthenticated`, `Forbidden` for a token without write scope, `TooManyRequests`.
+    actor: Actor
+    may: Callable[[str], bool]
+
+
+class ToolAuthentication(BaseAuthentication):
+    """Set `request.user` to the user whose memories are used, and `request.auth` to what was presented.
+
+    Raises: `Unauthenticated`, `Forbidden` for a token without write scope or whose operator may not even read,
+    `TooManyRequests`.
     """
 
-    def authenticate(self, request: Request) -> tuple[Principal, Actor] | None:
+    def authenticate(self, request: Request) -> tuple[Principal, Presented] | None:
         scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         token = token.strip()
         # Tokens from settings have no common prefix: any bearer value that is no API key may be one.
         if scheme.lower() != "bearer" or not token or token.startswith(("uk_", OAUTH_PREFIX)):
             found = UserKeyAuthentication().authenticate(request)
-            return None if found is None else (found[0], Actor.key(found[0]))
+            return None if found is None else (found[0], Presented(Actor.key(found[0]), lambda _permission: True))
         try:
             holder = tokens.authenticate(token)
         except Unauthenticated:
@@ -107,8 +123,11 @@ class ToolAuthentication(BaseAuthentication):
             raise
         if not tokens.includes_scope(holder.scopes, tokens.WRITE):
             raise Forbidden(f"missing scope: {tokens.WRITE}")
+        if not tokens.may(holder, authority.VIEW):
+            raise Forbidden(f"missing permission: {authority.VIEW}")
         owner = owner_for(holder)
-        return Principal(owner.user_pk, owner.user_id, holder.token_id or _NO_KEY), holder.actor
+        principal = Principal(owner.user_pk, owner.user_id, holder.token_id or _NO_KEY)
+        return principal, Presented(holder.actor, partial(tokens.may, holder))
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
@@ -133,13 +152,14 @@ class InvokeView(APIView):
     def post(self, request: Request) -> Response:
         """Call `memory_recall`, `memory_store` or `memory_forget`, as OpenClaw does. Errors have OpenClaw's shape."""
         body = parse(ToolInvocation, request.data)
-        actor = cast("Actor", request.auth)
+        presented = cast("Presented", request.auth)
         called_by = caller_for(
             owner_of(caller(request)),
-            actor,
+            presented.actor,
             interface="tools",
             agent_id=body.agent_id,
             session_key=body.session_key,
+            may=presented.may,
         )
         answer = {"ok": True, "result": tools.invoke(called_by, body.tool, body.args or {})}
         if ignored := tools.warnings(body.tool, cast("dict[str, Any]", request.data)):

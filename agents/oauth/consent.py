@@ -8,6 +8,7 @@ from csp.constants import SELF
 from csp.decorators import csp_update
 from django import forms
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext_lazy
@@ -17,7 +18,7 @@ from mcp.server.auth.handlers.authorize import AuthorizationRequest
 from mcp.server.auth.provider import construct_redirect_uri
 from pydantic import AnyUrl, ConfigDict, Field, TypeAdapter, ValidationError
 
-from accounts import oauth
+from accounts import authority, oauth
 from accounts.admin_base import actor_of
 from accounts.api import limits
 from accounts.api.authentication import address_of
@@ -119,7 +120,7 @@ def authorize(request: HttpRequest) -> HttpResponse:
     operator = request.user if admin.site.has_permission(request) else None
     form = ConsentForm(
         request.POST or None,
-        is_operator=operator is not None and operator.has_perm("accounts.add_userkey"),
+        is_operator=operator is not None and operator.has_perm(authority.CONNECT),
         is_write_wanted=oauth.WRITE in wanted.scopes,
     )
     if request.POST.get("answer") == "deny":
@@ -192,7 +193,8 @@ def _approve(request: HttpRequest, wanted: Wanted, data: dict[str, Any]) -> str:
     approval = oauth.Approval(wanted.client.pk, wanted.redirect_uri, wanted.code_challenge, resource, scopes)
     if data.get("user_id"):
         user = existing(active_users().filter(user_id=data["user_id"]), _("There is no such user."))
-        return oauth.approve(approval, user_pk=user.pk, key_id=None, actor=actor_of(request))
+        operator = User.objects.get_by_natural_key(request.user.get_username())
+        return oauth.approve(approval, user_pk=user.pk, operator=operator, actor=actor_of(request))
     caller = limits.authenticate(address_of(request), data["key"])
     return oauth.approve(approval, user_pk=caller.user_pk, key_id=caller.key_id, actor=Actor.key(caller))
 

@@ -1,14 +1,16 @@
-"""The RPC methods with their scopes, and their dispatch."""
+"""The RPC methods with their scopes and permissions, and their dispatch."""
 
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.db import DatabaseError
 
 from accounts import tokens
+from accounts.authority import ADD, DELETE, VIEW
 from accounts.tokens import ADMIN, READ, WRITE, TokenPrincipal
 from agents import tools
 from agents.rpc import memory_admin
@@ -20,6 +22,7 @@ from agents.rpc.params import Params, text
 from agents.tools.caller import caller_for
 from core.errors import GatewayError
 from core.persistence import database_errors
+from core.rest import Forbidden
 
 logger = logging.getLogger("memory_gateway.rpc")
 _SHOWN_CHARS = 100
@@ -27,7 +30,10 @@ _SHOWN_CHARS = 100
 
 @dataclass(frozen=True, slots=True)
 class Method:
+    """A method. A token needs the scope, and its operator the permission at the time of the call."""
+
     scope: str
+    permission: str
     run: Callable[[TokenPrincipal, Params], dict[str, Any]]
 
 
@@ -45,8 +51,17 @@ def invoke_tool(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     agent_id, session_key = text(params, "agentId") or None, text(params, "sessionKey") or None
     try:
         owner = memory_admin.owner_for(principal)
-        caller = caller_for(owner, principal.actor, interface="rpc", agent_id=agent_id, session_key=session_key)
+        caller = caller_for(
+            owner,
+            principal.actor,
+            interface="rpc",
+            agent_id=agent_id,
+            session_key=session_key,
+            may=partial(tokens.may, principal),
+        )
         result = tools.invoke(caller, name, arguments or {})
+    except Forbidden as error:
+        raise Failure("FORBIDDEN", error.detail, details={"code": "MISSING_PERMISSION"}) from None
     except GatewayError as error:
         code = "INVALID_REQUEST" if error.status < 500 else "UNAVAILABLE"
         raise Failure(code, error.detail, details={"code": error.code}) from None
@@ -56,14 +71,14 @@ def invoke_tool(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
 
 
 METHODS = {
-    "health": Method(READ, health),
-    "memory.admin.config": Method(ADMIN, memory_admin.config),
-    "memory.admin.facets": Method(ADMIN, memory_admin.facets),
-    "memory.admin.dashboard": Method(ADMIN, dashboard),
-    "memory.admin.list": Method(ADMIN, memory_admin.list_memories),
-    "memory.admin.delete": Method(ADMIN, memory_admin.delete),
-    "memory.admin.add": Method(ADMIN, memory_admin.add),
-    "tools.invoke": Method(WRITE, invoke_tool),
+    "health": Method(READ, VIEW, health),
+    "memory.admin.config": Method(ADMIN, VIEW, memory_admin.config),
+    "memory.admin.facets": Method(ADMIN, VIEW, memory_admin.facets),
+    "memory.admin.dashboard": Method(ADMIN, VIEW, dashboard),
+    "memory.admin.list": Method(ADMIN, VIEW, memory_admin.list_memories),
+    "memory.admin.delete": Method(ADMIN, DELETE, memory_admin.delete),
+    "memory.admin.add": Method(ADMIN, ADD, memory_admin.add),
+    "tools.invoke": Method(WRITE, VIEW, invoke_tool),  # each tool needs its own permission too
 }
 
 
@@ -79,6 +94,7 @@ def call(peer: Peer, request: Request) -> dict[str, Any]:
     if method is None:
         raise invalid(f"unknown method: {request.method[:_SHOWN_CHARS]}")
     try:
+        _require(peer.principal, method.permission)
         return method.run(peer.principal, request.params)
     except Failure:
         raise
@@ -93,3 +109,10 @@ def call(peer: Peer, request: Request) -> dict[str, Any]:
     except Exception:
         logger.exception("%s failed", request.method)
         raise Failure("UNAVAILABLE", "Error: internal error") from None
+
+
+def _require(principal: TokenPrincipal, permission: str) -> None:
+    """Raise `Failure` if the token's operator does not have the permission now."""
+    if not tokens.may(principal, permission):
+        details = {"code": "MISSING_PERMISSION", "missingPermission": permission}
+        raise Failure("FORBIDDEN", f"missing permission: {permission}", details=details)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from accounts.authority import ADD, DELETE, VIEW
 from agents.tools.arguments import (
     Arguments,
     ForgetArguments,
@@ -20,7 +21,7 @@ from agents.tools.results import Result
 from agents.tools.store import store
 from core.errors import NotFound
 
-__all__ = ["DEFAULT_AGENT", "TOOLS", "Caller", "Tool", "invoke", "warnings"]
+__all__ = ["DEFAULT_AGENT", "PERMISSIONS", "TOOLS", "Caller", "Tool", "invoke", "warnings"]
 
 FIELDS: Final = ("tool", "args", "agentId", "sessionKey")
 """The fields of a call in OpenClaw's shape."""
@@ -42,17 +43,23 @@ TOOLS = {
     "memory_store": Tool(StoreArguments, store),
     "memory_forget": Tool(ForgetArguments, forget),
 }
+# What an operator's token needs. `memory_store` also needs to change memories when it updates one, and `memory_forget`
+# to view them when it searches.
+PERMISSIONS = {"memory_recall": VIEW, "memory_store": ADD, "memory_forget": DELETE}
 
 
 def invoke(caller: Caller, name: str, arguments: Mapping[str, Any], tools: Mapping[str, Tool] = TOOLS) -> Result:
     """Call a tool and return `{"content": [{"type": "text", "text": …}], "details": {…}}`.
 
     Documented tool errors are in `details.error`, such as "missing_param". Raises: `NotFound` for an unknown tool,
-    `InvalidInput` for a wrong type or length, `Conflict`, and the engine's errors.
+    `Forbidden` for an operator's token without the permission, `InvalidInput` for a wrong type or length, `Conflict`,
+    and the engine's errors.
     """
     tool = tools.get(name)
     if tool is None:
         raise NotFound(f"There is no tool of this name; there are {', '.join(tools)}.")
+    if name in PERMISSIONS:
+        caller.require(PERMISSIONS[name])
     return tool.run(caller, read(tool.arguments, arguments))
 
 

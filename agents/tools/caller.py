@@ -1,5 +1,6 @@
 """The caller of a tool, and the memories that it names by id."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -7,6 +8,7 @@ from accounts.audit import Actor
 from core.errors import InvalidInput, NotFound
 from core.ids import check_name, check_new_session_id
 from core.messages import Message as _
+from core.rest import Forbidden
 from memories.services import lookup
 from memories.services.lookup import MemoryRef
 from memories.services.search_log import Interface
@@ -18,12 +20,17 @@ MAIN_SESSION = "main"
 _DELIMITERS: Final = " \t\r\n[]()\"'`"
 
 
+def _anything(_permission: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The caller of a tool: the owner of the memories, and the agent ("" for none, which sees all agents' memories).
 
     `session_id` is the requested session of stored memories, empty for the default. `may_write` is False for an OAuth
-    token whose scopes allow MCP's reading tools only.
+    token whose scopes allow MCP's reading tools only. `may` tells whether a permission is granted now: users have all
+    for their own memories, an operator's token has those of its operator.
     """
 
     owner: Owner
@@ -32,6 +39,12 @@ class Caller:
     session_id: str = ""
     may_write: bool = True
     interface: Interface = "tools"
+    may: Callable[[str], bool] = _anything
+
+    def require(self, permission: str) -> None:
+        """Raise `Forbidden` without the permission."""
+        if not self.may(permission):
+            raise Forbidden(_("The token's operator lacks the permission %(permission)s.", permission=permission))
 
     @property
     def storage_session_id(self) -> str:
@@ -51,6 +64,7 @@ def caller_for(
     interface: Interface,
     agent_id: str | None = None,
     session_key: str | None = None,
+    may: Callable[[str], bool] = _anything,
 ) -> Caller:
     """Return the caller by OpenClaw's agent id, or by a session key that names the agent (`agent:<id>:…`).
 
@@ -67,7 +81,7 @@ def caller_for(
         raise InvalidInput.of_field("agentId", str(error)) from None
     try:
         checked = check_new_session_id(session_id) if session_id else ""
-        return Caller(owner, agent_id, actor, checked, interface=interface)
+        return Caller(owner, agent_id, actor, checked, interface=interface, may=may)
     except ValueError as error:
         raise InvalidInput.of_field("sessionKey", str(error)) from None
 

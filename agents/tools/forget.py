@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from accounts.authority import VIEW
 from agents.tools.arguments import ForgetArguments
 from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import find, listed
@@ -35,6 +36,7 @@ def forget(caller: Caller, arguments: ForgetArguments) -> Result:
 
 
 def _forget_by_query(caller: Caller, query: str) -> Result:
+    caller.require(VIEW)
     found = [one for one in find(caller, query) if one.score >= _MIN_SCORE]
     if not found:
         return result("No matching memories found.", found=0)

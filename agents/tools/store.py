@@ -6,6 +6,7 @@ from typing import Final
 from django.conf import settings
 from django.db import transaction
 
+from accounts.authority import CHANGE
 from agents.tools.arguments import StoreArguments
 from agents.tools.caller import Caller
 from agents.tools.results import Result, failed, result, without_recalled_memories
@@ -46,6 +47,7 @@ def store(caller: Caller, arguments: StoreArguments) -> Result:
         if duplicate is not None:
             values = decisions.OverrideValues(text, arguments.category, arguments.importance)
             if (duplicate.text, duplicate.category, duplicate.importance) != (text, values.category, values.importance):
+                caller.require(CHANGE)
                 ref = MemoryRef(duplicate.memory_id, app_id=duplicate.app_id, project_id=duplicate.project_id)
                 decisions.override(caller.owner.user_pk, ref, values, actor=caller.actor)
             return _stored("Updated", "updated", duplicate.memory_id, text)

@@ -16,7 +16,7 @@ from accounts import operators as services
 from accounts.admin_base import actor_of
 from console.access import page, render
 from console.forms import ROLES, NewOperatorForm, OperatorForm
-from core.errors import Conflict, existing
+from core.errors import existing
 from core.rest import Forbidden
 
 VIEW_OPERATORS, ADD_OPERATORS, CHANGE_OPERATORS = (f"auth.{verb}_user" for verb in ("view", "add", "change"))
@@ -80,8 +80,6 @@ def sign_out(request: HttpRequest, pk: int) -> HttpResponseBase:
 def reset_password(request: HttpRequest, pk: int) -> HttpResponseBase:
     found = _get(pk)
     _require_change(request, found)
-    if hasattr(found, "identity"):
-        raise Conflict(_("This operator has no password and signs in by single sign-on."))
     return _show_password(request, found, services.reset_password(found, actor=actor_of(request)))
 
 

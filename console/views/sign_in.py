@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from functools import wraps
 
+from django.conf import settings
 from django.contrib import auth
+from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -13,16 +15,23 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from accounts import oidc
+from accounts import oidc, sessions
+from accounts.api import limits
+from accounts.api.authentication import address_of
 from core.errors import GatewayError, NotFound
 from core.logs import request_id
+from core.rest import problem_headers
 
-_SESSION_NAME = "oidc"
+_SALT = "console.sign-in"
+_MAX_SECONDS = 600
+"""The time within which the provider sends the browser back."""
+_MAX_TARGET_CHARS = 1500
+"""Browsers keep cookies of at most 4 kB."""
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 def _page(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Show the errors of a view as pages. Without a provider there is no such page."""
+    """Count the request and show the errors of a view as pages. Without a provider there is no such page."""
 
     @require_GET
     @never_cache
@@ -31,32 +40,52 @@ def _page(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest]
         try:
             if not oidc.is_on():
                 raise NotFound(_("Single sign-on is not configured."))
+            limits.count_anonymous(address_of(request))
             return view(request)
         except GatewayError as error:
             context = {"error": error, "request_id": request_id.get()}
-            return render(request, "error.html", context, status=error.status)
+            page = render(request, "error.html", context, status=error.status)
+            for name, value in problem_headers(error).items():
+                page[name] = value
+            return page
 
     return shown
 
 
 @_page
 def start(request: HttpRequest) -> HttpResponse:
-    """Send the browser to the provider."""
+    """Send the browser to the provider. What `callback` needs is in a cookie: nothing is stored before the sign-in."""
     address, secret = oidc.begin(_callback_address(request))
-    request.session[_SESSION_NAME] = {**secret, "next": request.GET.get("next", "")}
-    return redirect(address)
+    target = request.GET.get("next", "")[:_MAX_TARGET_CHARS]
+    response = redirect(address)
+    response.set_cookie(
+        settings.SIGN_IN_COOKIE_NAME,
+        signing.dumps({**secret, "next": target}, salt=_SALT, compress=True),
+        max_age=_MAX_SECONDS,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+    return response
 
 
 @_page
 def callback(request: HttpRequest) -> HttpResponse:
     """Check the provider's answer, once, and sign the operator in."""
-    secret = request.session.pop(_SESSION_NAME, {})
+    try:
+        cookie = request.COOKIES.get(settings.SIGN_IN_COOKIE_NAME, "")
+        secret = signing.loads(cookie, salt=_SALT, max_age=_MAX_SECONDS)
+    except signing.BadSignature:
+        secret = {}
     answer = {name: value for name, value in request.GET.items() if isinstance(value, str)}
     operator = oidc.finish(secret, answer, _callback_address(request))
     auth.login(request, operator, backend=_BACKEND)
+    sessions.begin(request, at_provider=True)
     target = secret["next"]
     is_here = url_has_allowed_host_and_scheme(target, allowed_hosts=None)
-    return redirect(target if is_here else "console:dashboard")
+    response = redirect(target if is_here else "console:dashboard")
+    response.delete_cookie(settings.SIGN_IN_COOKIE_NAME, samesite="Lax")
+    return response
 
 
 @_page

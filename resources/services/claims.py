@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from core.background.leases import new_holder
 from core.background.tasks import enqueue
-from core.crypto import Undecryptable, decrypt, encrypt
+from core.crypto import Purpose, Undecryptable
 from core.events import EventType, publish
 from core.monitoring import INGESTION_SECONDS
 from resources.models import UNFINISHED, Resource
@@ -27,7 +27,7 @@ FIRST_RETRY = timedelta(seconds=2)
 LONGEST_RETRY = timedelta(days=1)
 RETRIED_FOR = timedelta(days=7)
 """The time after its first failure for which an ingestion is retried. Each retry may cost LLM calls."""
-_PURPOSE: Final = "ingest uri"
+_PURPOSE: Final = Purpose("ingest uri", "resources.Resource.sealed_ingest_uri")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,13 @@ def reset(seen: Resource, ingest_uri: str | None, now: datetime) -> bool:
 
 def seal(ingest_uri: str | None) -> str:
     """Encrypt a one-time address, which may be presigned: a secret that any worker must be able to read."""
-    return encrypt(ingest_uri, purpose=_PURPOSE) if ingest_uri else ""
+    return _PURPOSE.encrypt(ingest_uri) if ingest_uri else ""
 
 
 def ingest_uri_of(resource: Resource) -> str | None:
     """Return the one-time address of a resource; None if there is none, or it is sealed with a lost key."""
     with suppress(Undecryptable):
-        return decrypt(resource.sealed_ingest_uri, purpose=_PURPOSE) if resource.sealed_ingest_uri else None
+        return _PURPOSE.decrypt(resource.sealed_ingest_uri) if resource.sealed_ingest_uri else None
     return None
 
 

@@ -53,6 +53,40 @@ def test_a_sign_in_is_audited(operator: Any) -> None:
     assert (event.action, event.actor_kind, event.actor) == ("operator.sign_in", "operator", "olga")
 
 
+@pytest.mark.parametrize("hours", [12, 3])
+def test_a_session_ends_some_hours_after_the_sign_in_whatever_the_activity(
+    operator: Any, settings: Any, hours: int
+) -> None:
+    settings.MEMORY_GATEWAY_SESSION_MAX_HOURS = hours
+    client = Client()
+    form = {"username": "olga", "password": PASSWORD, "next": "/admin/"}
+    client.post(URL, form)
+    signed_in_at = client.session["signed_in_at"]
+
+    def work(age_seconds: int) -> int:
+        session = client.session
+        session["signed_in_at"] = signed_in_at - age_seconds
+        session.save()
+        return client.get("/admin/memory/").status_code
+
+    assert [work(minutes * 60) for minutes in range(0, hours * 60, 30)] == [200] * (2 * hours)
+    assert work(hours * 3600) == 302
+    assert not Session.objects.exists()
+    client.post(URL, form)
+    assert client.get("/admin/memory/").status_code == 200
+
+
+def test_a_sign_in_over_a_session_begins_its_time_again(operator: Any) -> None:
+    client = Client()
+    form = {"username": "olga", "password": PASSWORD, "next": "/admin/"}
+    client.post(URL, form)
+    session = client.session
+    session["signed_in_at"] -= 11 * 3600
+    session.save()
+    client.post(URL, form)
+    assert client.session["signed_in_at"] > session["signed_in_at"] + 10 * 3600
+
+
 def test_five_failures_lock_a_name_for_fifteen_minutes(operator: Any) -> None:
     for _ in range(5):
         assert "correct username and password" in attempt("wrong").content.decode()

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
 from django.contrib.auth.models import Group, User
+from django.contrib.sessions.models import Session
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from accounts import oidc
+from accounts import oidc, tokens
+from accounts.audit import Actor
 from accounts.models import AuditEvent, OperatorIdentity
+from core.background.tasks import Round
+from core.errors import Unauthenticated
+from operations.tasks import clean_up
 from tests import stub_oidc
 from tests.roles import create_roles
 from tests.stub_oidc import CLIENT_ID, CLIENT_SECRET, Provider
@@ -268,6 +274,218 @@ def test_such_an_operator_gets_no_password(provider: Provider, admin_client: Cli
     assert f"operators/{pk}/password/" not in page
     assert admin_client.post(f"/admin/memory/operators/{pk}/password/").status_code == 409
     assert not User.objects.get(pk=pk).has_usable_password()
+    form = {"password1": "Lantern-4711-x", "password2": "Lantern-4711-x", "usable_password": "true"}
+    assert admin_client.post(f"/admin/auth/user/{pk}/password/", form).status_code == 403
+    assert not User.objects.get(pk=pk).has_usable_password()
+
+
+def test_a_password_that_such_an_operator_has_nevertheless_opens_nothing(provider: Provider) -> None:
+    sign_in()
+    operator = User.objects.get(username="maria")
+    operator.set_password("Lantern-4711-x")
+    operator.save()
+    form = {"username": "maria", "password": "Lantern-4711-x", "next": "/admin/"}
+    answer = Client().post("/admin/login/", form)
+    assert (answer.status_code, "signs in by single sign-on" in answer.content.decode()) == (200, True)
+
+
+def test_a_sign_in_that_is_not_finished_stores_nothing(provider: Provider) -> None:
+    client = Client()
+    for _ in range(3):
+        cookie = client.get(START).cookies["memory_gateway_sign_in"]
+    assert not Session.objects.exists()
+    assert (cookie["httponly"], cookie["samesite"], cookie["max-age"]) == (True, "Lax", 600)
+    assert len(client.get(START, {"next": "/admin/?q=" + "x" * 9000}).cookies["memory_gateway_sign_in"].value) < 4000
+    client.get(go_to_provider(client))
+    assert Session.objects.count() == 1
+    assert not client.cookies["memory_gateway_sign_in"].value
+
+
+def test_a_state_of_another_time_or_hand_is_refused(provider: Provider, settings: Any) -> None:
+    client = Client()
+    back = go_to_provider(client)
+    forged = client.cookies["memory_gateway_sign_in"].value
+    for cookie in ("", "x", forged[:-1] + ("a" if forged[-1] != "a" else "b")):
+        client.cookies["memory_gateway_sign_in"] = cookie
+        assert client.get(back).status_code == 403
+
+
+def test_the_requests_before_a_sign_in_are_counted(provider: Provider, settings: Any) -> None:
+    settings.ANONYMOUS_REQUESTS_PER_MINUTE = 3
+    answers = [Client(REMOTE_ADDR="192.0.2.77").get(START) for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [302, 302, 302, 429, 429]
+    assert answers[-1]["Retry-After"]
+
+
+# --- the role is asked for again
+
+
+def signed_in(provider: Provider) -> Client:
+    provider.refresh_tokens = set()
+    client = Client()
+    sign_in(client)
+    return client
+
+
+def pass_minutes(client: Client, minutes: int) -> None:
+    """Let the sign-in, the last answer of the provider and the session be older."""
+    session = client.session
+    for name in ("signed_in_at", "confirmed_at"):
+        if name in session:
+            session[name] -= minutes * 60
+    session.save()
+    for identity in OperatorIdentity.objects.exclude(confirmed_at=None):
+        identity.confirmed_at -= timedelta(minutes=minutes)  # type: ignore[operator]
+        identity.save()
+
+
+def token_of(name: str) -> str:
+    operator = User.objects.get(username=name)
+    return tokens.issue("desk", operator=operator, actor=Actor.command("tests")).plaintext
+
+
+def is_live(plaintext: str) -> bool:
+    try:
+        return bool(tokens.authenticate(plaintext))
+    except Unauthenticated:
+        return False
+
+
+def refreshes(provider: Provider) -> int:
+    return provider.requests.count("/realm/token") - 1
+
+
+def test_the_refresh_token_is_stored_encrypted(provider: Provider) -> None:
+    signed_in(provider)
+    [refresh_token] = provider.refresh_tokens or ()
+    stored = OperatorIdentity.objects.values().get()
+    assert refresh_token not in str(stored)
+    assert stored["sealed_refresh_token"]
+    assert all(refresh_token not in str(session.get_decoded()) for session in Session.objects.all())
+
+
+def test_the_provider_is_asked_every_fifteen_minutes_of_activity(provider: Provider) -> None:
+    client = signed_in(provider)
+    for _ in range(3):
+        assert is_signed_in(client)
+    assert refreshes(provider) == 0
+    for count in (1, 2, 3):  # each time with the next refresh token
+        pass_minutes(client, 15)
+        assert is_signed_in(client)
+        assert is_signed_in(client)
+        assert refreshes(provider) == count
+
+
+def test_two_browsers_ask_once(provider: Provider) -> None:
+    one = signed_in(provider)
+    other = Client()
+    sign_in(other)
+    before = refreshes(provider)
+    pass_minutes(one, 20)
+    pass_minutes(other, 0)
+    session = other.session
+    session["confirmed_at"] -= 1200
+    session.save()
+    assert is_signed_in(one)
+    assert is_signed_in(other)
+    assert refreshes(provider) == before + 1
+
+
+@pytest.mark.parametrize("from_user_info", [False, True])
+def test_a_group_that_is_lost_ends_the_session_and_the_tokens(provider: Provider, from_user_info: bool) -> None:
+    provider.is_id_token_refreshed = not from_user_info
+    client = signed_in(provider)
+    plaintext = token_of("maria")
+    provider.person["groups"] = ["other"]
+    assert is_signed_in(client)
+    pass_minutes(client, 16)
+    assert not is_signed_in(client)
+    assert role_of("maria") == []
+    assert not is_live(plaintext)
+
+
+def test_a_smaller_role_ends_the_session_and_a_larger_one_does_not(provider: Provider) -> None:
+    client = signed_in(provider)
+    provider.person["groups"] = ["cn=mg"]
+    pass_minutes(client, 16)
+    assert client.get("/admin/memory/operators/").status_code == 200
+    provider.person["groups"] = ["support"]
+    pass_minutes(client, 16)
+    assert not is_signed_in(client)
+    assert role_of("maria") == ["Viewer"]
+
+
+@pytest.mark.parametrize("error", ["invalid_grant", "access_denied"])
+def test_a_person_who_is_gone_is_signed_out_and_tokens_rest(provider: Provider, error: str) -> None:
+    client = signed_in(provider)
+    other = Client()
+    other.force_login(User.objects.get(username="maria"))
+    plaintext = token_of("maria")
+    provider.refresh_answer = 400, {"error": error}
+    pass_minutes(client, 16)
+    assert not is_signed_in(client)
+    assert not is_signed_in(other)
+    assert not is_live(plaintext)
+    event = AuditEvent.objects.get(action="operator.sign_out")
+    assert (event.subject_id, event.detail["reason"]) == ("maria", "provider")
+    assert OperatorIdentity.objects.get().sealed_refresh_token == ""
+    provider.refresh_answer = None
+    sign_in(client)
+    assert is_signed_in(client)
+    assert is_live(plaintext)
+
+
+OUTAGES: list[tuple[int, dict[str, Any]]] = [
+    (503, {}),
+    (500, {"error": "invalid_grant"}),
+    (401, {"error": "invalid_client"}),
+]
+
+
+@pytest.mark.parametrize("answer", OUTAGES)
+def test_an_outage_of_the_provider_signs_nobody_out(provider: Provider, answer: tuple[int, dict[str, Any]]) -> None:
+    client = signed_in(provider)
+    provider.refresh_answer = answer
+    pass_minutes(client, 16)
+    for _ in range(3):
+        assert is_signed_in(client)
+    assert refreshes(provider) == 1  # not at each request
+    pass_minutes(client, 1)
+    assert is_signed_in(client)
+    assert refreshes(provider) == 2
+    provider.refresh_answer = None
+    provider.person["groups"] = ["other"]
+    pass_minutes(client, 1)
+    assert not is_signed_in(client)
+
+
+def test_a_refresh_that_names_another_person_ends_the_session(provider: Provider) -> None:
+    client = signed_in(provider)
+    provider.person["sub"] = "s-2"
+    pass_minutes(client, 16)
+    assert not is_signed_in(client)
+
+
+@pytest.mark.parametrize("has_refresh_token", [True, False])
+def test_a_session_ends_after_twelve_hours_of_activity(provider: Provider, has_refresh_token: bool) -> None:
+    client = signed_in(provider) if has_refresh_token else Client()
+    if not has_refresh_token:
+        sign_in(client)
+    for _ in range(47):
+        pass_minutes(client, 15)
+        assert is_signed_in(client)
+    pass_minutes(client, 15)
+    assert not is_signed_in(client)
+    assert refreshes(provider) == (47 if has_refresh_token else 0)
+
+
+def test_refresh_tokens_are_deleted_when_all_sessions_have_ended(provider: Provider) -> None:
+    client = signed_in(provider)
+    clean_up(Round())
+    assert OperatorIdentity.objects.get().sealed_refresh_token
+    pass_minutes(client, 12 * 60 + 1)
+    clean_up(Round())
+    assert not OperatorIdentity.objects.get().sealed_refresh_token
 
 
 def test_a_role_that_does_not_exist_stops_the_start(settings: Any) -> None:

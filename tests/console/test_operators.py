@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
 
+from accounts import operators as services
+from accounts.audit import Actor
 from accounts.models import AuditEvent
 from tests.console import test_access, test_access_of_data_pages
 from tests.roles import create_roles
@@ -149,3 +152,24 @@ def test_an_administrator_cannot_become_a_superuser_in_the_django_admin() -> Non
     own.refresh_from_db()
     assert (own.is_superuser, own.user_permissions.count()) == (False, 0)
     assert own.date_joined.year == 2026
+
+
+def _statuses(client: Client) -> set[int]:
+    """Return the statuses of all pages that need a permission, and of Django's admin pages of every model."""
+    found = set()
+    for name in PAGES:
+        module = test_access if name in test_access.PAGES else test_access_of_data_pages
+        found.add(getattr(client, module.PAGES[name][0])(module.address(name)).status_code)
+    lists = [reverse(f"admin:{one._meta.app_label}_{one._meta.model_name}_changelist") for one in admin.site._registry]
+    return found | {client.get(address).status_code for address in lists}
+
+
+@pytest.mark.parametrize("role", ["Viewer", "Editor", "Curator", "Privacy officer", "Administrator"])
+def test_a_demoted_operator_opens_no_page(role: str) -> None:
+    client = member(role)
+    operator = User.objects.get(username="ann")
+    assert client.get("/admin/memory/list/").status_code == 200
+    services.change(operator, None, is_active=True, actor=Actor.command("tests"))
+    assert _statuses(client) == {302}  # to the sign-in
+    client.force_login(operator)
+    assert _statuses(client) == {403}

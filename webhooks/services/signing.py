@@ -7,11 +7,11 @@ import secrets
 from collections.abc import Iterable
 from typing import Final
 
-from core.crypto import decrypt, encrypt
+from core.crypto import Purpose
 
 PREFIX: Final = "whsec_"
 _SECRET_BYTES: Final = 32
-_PURPOSE: Final = "webhook-secret"
+_PURPOSE: Final = Purpose("webhook-secret", "webhooks.Webhook.secret", "webhooks.Webhook.previous_secret")
 
 
 def new_secret() -> str:
@@ -20,12 +20,12 @@ def new_secret() -> str:
 
 def sealed(secret: str) -> str:
     """Return the secret as it is stored: encrypted."""
-    return encrypt(secret, purpose=_PURPOSE)
+    return _PURPOSE.encrypt(secret)
 
 
 def opened(ciphertext: str) -> str:
     """Return a stored secret in plain text. Raises: `Undecryptable`."""
-    return decrypt(ciphertext, purpose=_PURPOSE)
+    return _PURPOSE.decrypt(ciphertext)
 
 
 def headers(given: Iterable[str], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:

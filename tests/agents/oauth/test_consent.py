@@ -8,9 +8,12 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from accounts import oauth, operators
 from accounts.api import limits
+from accounts.audit import Actor
 from accounts.models import OAuthClient, OAuthConnection
-from tests.agents.oauth.flow import ORIGIN, REDIRECT, Application, answer_of
+from core.errors import Unauthenticated
+from tests.agents.oauth.flow import ORIGIN, REDIRECT, RESOURCE, Application, answer_of
 from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db
@@ -156,6 +159,31 @@ def test_an_operator_who_may_issue_keys_picks_the_user(application: Application,
     assert application.approve("", http=http, user_id="nobody").status_code == 404
     assert application.approve("", http=http, user_id="\x00").status_code == 422
     assert application.approve(alice.user_key, http=http, user_id="alice").status_code == 422
+
+
+def is_accepted(token: str) -> bool:
+    try:
+        return bool(oauth.authenticate(token, RESOURCE))
+    except Unauthenticated:
+        return False
+
+
+def test_a_connection_ends_with_the_right_of_the_operator_who_approved_it(
+    application: Application, alice: Person
+) -> None:
+    http = operator_client("add_userkey")
+    operator = User.objects.get(username="op-1")
+    granted = application.connect("", http=http, user_id="alice")
+    assert is_accepted(granted["access_token"])
+    operator.user_permissions.clear()
+    assert not is_accepted(granted["access_token"])
+    operator.user_permissions.set(Permission.objects.filter(codename="add_userkey"))
+    assert is_accepted(granted["access_token"])
+    User.objects.filter(pk=operator.pk).update(is_active=False)
+    assert not is_accepted(granted["access_token"])
+    User.objects.filter(pk=operator.pk).update(is_active=True)
+    operators.change(operator, None, is_active=False, actor=Actor.command("tests"))
+    assert not OAuthConnection.objects.exists()
 
 
 def test_other_operators_need_the_users_key(application: Application, alice: Person) -> None:

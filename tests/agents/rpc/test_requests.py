@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agents import tools
 from agents.rpc.methods import METHODS
 from tests.agents.rpc.client import connected, open_connection
 from tests.agents.rpc.conftest import TOKEN
@@ -24,11 +25,27 @@ SCOPES = {
     "memory.admin.add": ADMIN,
     "tools.invoke": WRITE,
 }
+# The permission that each method needs of a token's operator.
+VIEW, ADD, DELETE = "store.view_memory", "store.add_memory", "store.delete_memory"
+PERMISSIONS = {
+    "health": VIEW,
+    "memory.admin.config": VIEW,
+    "memory.admin.facets": VIEW,
+    "memory.admin.dashboard": VIEW,
+    "memory.admin.list": VIEW,
+    "memory.admin.delete": DELETE,
+    "memory.admin.add": ADD,
+    "tools.invoke": VIEW,
+}
+TOOL_PERMISSIONS = {"memory_recall": VIEW, "memory_store": ADD, "memory_forget": DELETE}
 SUFFICIENT = {READ: {READ, WRITE, ADMIN}, WRITE: {WRITE, ADMIN}, ADMIN: {ADMIN}}
 
 
 def test_the_table_names_every_method(server: RunningServer) -> None:
     assert {name: method.scope for name, method in METHODS.items()} == SCOPES
+    assert {name: method.permission for name, method in METHODS.items()} == PERMISSIONS
+    assert tools.PERMISSIONS == TOOL_PERMISSIONS
+    assert tools.TOOLS.keys() == TOOL_PERMISSIONS.keys()
     with connected(server, TOKEN) as client:
         assert set(client.hello["features"]["methods"]) == set(SCOPES)
 
