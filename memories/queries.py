@@ -198,9 +198,11 @@ def sessions(owner: Owner, *, is_hidden: bool, after: int | None, limit: int) ->
     return found.order_by("-pk")[:limit]
 
 
-def session(owner: Owner, session_id: str) -> Session:
-    """Return a session, a deleted one too. One statement. Raises: `NotFound`."""
+def session(owner: Owner, session_id: str, *, is_locked: bool = False) -> Session:
+    """Return a session, a deleted one too; `is_locked` lets added messages wait. One statement. Raises: `NotFound`."""
     found = Session.objects.filter(owned_by(owner), session_id=session_id, deleted_at__isnull=True)
+    if is_locked:
+        found = found.select_for_update(no_key=True)
     return existing(found, _("There is no such session."))
 
 

@@ -337,7 +337,7 @@ class SessionViewSet(ViewSet):
         principal = caller(request)
         owner = owner_of(principal, body.app_id, body.project_id)
         actor, reason = Actor.key(principal), body.reason or ""
-        with if_unchanged(request, partial(_session, owner, session_id)):
+        with if_unchanged(request, partial(_session, owner, session_id, is_locked=True)):
             tombstone = decisions.delete_session(owner, session_id, reason=reason, actor=actor)
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
 
@@ -364,7 +364,7 @@ class SessionViewSet(ViewSet):
         body = parse(schemas.SessionBody, request.data)
         principal = caller(request)
         owner = owner_of(principal, body.app_id, body.project_id)
-        with if_unchanged(request, partial(_session, owner, session_id)):
+        with if_unchanged(request, partial(_session, owner, session_id, is_locked=True)):
             tombstone = decisions.restore_session(owner, session_id, actor=Actor.key(principal))
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})
 
@@ -380,8 +380,8 @@ def _memory(user_pk: UUID, ref: MemoryRef) -> dict[str, Any]:
     }
 
 
-def _session(owner: Owner, session_id: str) -> dict[str, Any]:
+def _session(owner: Owner, session_id: str, *, is_locked: bool = False) -> dict[str, Any]:
     """Return a session. Raises: `NotFound`."""
     lookup.require_own_session(owner, session_id)
-    found = queries.session(owner, session_id)
+    found = queries.session(owner, session_id, is_locked=is_locked)
     return rendering.session(found, queries.counts([found]).get(found.pk, {}))

@@ -281,8 +281,8 @@ def _summary(resource: Resource) -> dict[str, Any]:
 
 
 def _existing(user_pk: UUID, resource_id: str) -> dict[str, Any]:
-    """Return what a GET of the resource returns. Raises: `NotFound`."""
-    found = queries.live_resource(user_pk, resource_id)
+    """Return what a GET of the resource returns, and lock its row. Raises: `NotFound`."""
+    found = queries.live_resource(user_pk, resource_id).select_for_update(of=("self",), no_key=True)
     return {"resources": [_item(existing(found, _("There is no such resource.")))]}
 
 

@@ -109,3 +109,19 @@ def test_a_restore_waits_for_a_running_deletion(
         wait()
     assert len(restoring.result(10)) == 1  # type: ignore[arg-type]
     assert Memory.objects.get().hidden_at is None
+
+
+def test_a_session_is_not_deleted_by_the_etag_from_before_an_add(
+    engine: EmbeddedEngine, alice: Person, in_thread: Callable[[Callable[[], object]], Future[object]]
+) -> None:
+    engine.add(alice.owner, "chat:1", [message_of(alice.owner, "one")])
+    etag = alice.client.get("/sessions/chat:1").headers["ETag"]
+
+    def delete() -> int:
+        return alice.client.delete("/sessions/chat:1", headers={"If-Match": etag}).status_code
+
+    with transaction.atomic():
+        engine.add(alice.owner, "chat:1", [message_of(alice.owner, "two", NOON + 1)])
+        deletion = in_thread(delete)
+        wait()
+    assert deletion.result(timeout=30) == 412
