@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field, StringConstraints
 from core.messages import Message as _
 
 _NAME = re.compile(r"[A-Za-z0-9_.@+-]{1,64}")
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _CONTROL_OR_SURROGATE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 MAX_SESSION_ID_CHARS = 128
 MAX_DISPLAY_NAME_CHARS = 64
@@ -57,18 +56,6 @@ def check_display_name(value: str) -> str:
         raise ValueError(
             _("must be 1 to %(number)s characters without control characters", number=MAX_DISPLAY_NAME_CHARS)
         )
-    return value
-
-
-def has_surrogates(value: str) -> bool:
-    """Return True if a string holds a lone surrogate, which neither databases nor UTF-8 can carry."""
-    return _SURROGATE.search(value) is not None
-
-
-def check_text(value: str) -> str:
-    """Return a text that databases and UTF-8 can carry. Raises: ValueError."""
-    if "\x00" in value or has_surrogates(value):
-        raise ValueError(_("must not contain NUL characters or unpaired surrogates"))
     return value
 
 

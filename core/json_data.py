@@ -1,7 +1,6 @@
 """Functions that walk plain JSON data of any shape, such as an engine's record of a memory."""
 
 import re
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
@@ -52,29 +51,3 @@ def cut_json(text: str, levels: int) -> str:
                 start = match.end()
             depth -= 1
     return "".join([*kept, text[start:]]) if depth <= levels else "".join(kept)
-
-
-def holds_nul(value: Any) -> bool:
-    """Return True if a text or a key contains a NUL character, which PostgreSQL cannot store."""
-    return path_of_nul(value) is not None
-
-
-def path_of_nul(value: Any) -> tuple[str, ...] | None:
-    """Return the path of keys and positions to the first text or key with a NUL character; None if there is none."""
-    return path_of(value, lambda one: isinstance(one, str) and "\x00" in one)
-
-
-def path_of(value: Any, is_found: Callable[[Any], bool]) -> tuple[str, ...] | None:
-    """Return the path of keys and positions to the first such value, or to the object of such a key; None without."""
-    if is_found(value):
-        return ()
-    if isinstance(value, dict):
-        if any(map(is_found, value)):
-            return ()
-        items: Iterable[tuple[Any, Any]] = value.items()
-    else:
-        items = enumerate(value) if isinstance(value, list) else ()
-    for name, item in items:
-        if (path := path_of(item, is_found)) is not None:
-            return str(name), *path
-    return None

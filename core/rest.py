@@ -3,7 +3,6 @@
 import codecs
 import json
 import logging
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -24,18 +23,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core import errors
-from core.ids import has_surrogates
-from core.json_data import path_of, path_of_nul
 from core.localization import language_headers, language_of, localized
 from core.messages import Message
 from core.messages import Message as _
 from core.persistence import database_errors
+from core.storable import MAX_JSON_DEPTH, NotStorable, check_json, depth_exceeds, parse_json
 
 logger = logging.getLogger("memory_gateway.errors")
 
 PROBLEM_CONTENT_TYPE = "application/problem+json"
 MAX_JSON_BYTES = 2 * 2**20
-MAX_JSON_DEPTH = 64
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -70,24 +67,6 @@ class Problem(BaseModel):
     errors: list[FieldProblem] = Field(description="The invalid fields; empty for errors that concern no field.")
 
 
-# An unterminated string runs to the end of the data, so that the scan stays linear for any bytes.
-_JSON_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
-
-
-def json_depth_exceeds(data: bytes, limit: int) -> bool:
-    """Return True if JSON nests deeper than `limit`, counted outside strings and without parsing."""
-    depth = 0
-    for match in _JSON_STRUCTURE.finditer(data):
-        first = data[match.start()]
-        if first in b"[{":
-            depth += 1
-            if depth > limit:
-                return True
-        elif first in b"]}":
-            depth -= 1
-    return False
-
-
 class JsonParser(BaseParser):
     """A parser of `application/json` by orjson. A view with a larger limit sets `max_json_bytes`.
 
@@ -103,7 +82,7 @@ class JsonParser(BaseParser):
         if len(data) > limit:
             raise errors.TooLarge(_("The body must be at most %(limit)s bytes of JSON.", limit=limit))
         data = data.removeprefix(codecs.BOM_UTF8)  # which PowerShell sends, and RFC 8259 lets a parser ignore
-        if json_depth_exceeds(data, MAX_JSON_DEPTH):
+        if depth_exceeds(data, MAX_JSON_DEPTH):
             raise errors.TooLarge(_("The body must nest at most %(number)s levels deep.", number=MAX_JSON_DEPTH))
         try:
             value = orjson.loads(data)
@@ -118,14 +97,11 @@ class JsonParser(BaseParser):
 def _json_error(data: bytes, reason: str) -> errors.BadRequest:
     """Return the error for JSON that orjson refuses. It names the field of a value that Python's parser accepts."""
     try:
-        value = json.loads(data, parse_int=float, parse_constant=str)
+        check_json(parse_json(data))
+    except NotStorable as error:
+        return errors.BadRequest.of_field(".".join(error.path) or "body", error.message)
     except ValueError:
-        value = None
-    if (path := path_of(value, lambda one: isinstance(one, str) and has_surrogates(one))) is not None:
-        message = _("must not contain a lone surrogate (\\ud800 to \\udfff): send the whole character")
-        return errors.BadRequest.of_field(".".join(path) or "body", message)
-    if (path := path_of(value, lambda one: isinstance(one, float) and math.isinf(one))) is not None:
-        return errors.BadRequest.of_field(".".join(path) or "body", _("is too large a number: send it as text"))
+        pass
     return errors.BadRequest(_("The body is not valid JSON: %(error)s.", error=reason))
 
 
@@ -134,8 +110,11 @@ def _check_storable(data: bytes, value: Any) -> None:
 
     Raises: `InvalidInput`.
     """
-    if b"\\u0000" in data and (path := path_of_nul(value)) is not None:
-        raise errors.InvalidInput.of_field(".".join(path) or "body", _("must not contain NUL characters (\\u0000)"))
+    if b"\\u0000" in data:
+        try:
+            check_json(value)
+        except NotStorable as error:
+            raise errors.InvalidInput.of_field(".".join(error.path) or "body", error.message) from None
     if (name := repeated_key(data)) is not None:
         raise errors.InvalidInput.of_field(name, _("is given twice: send it once"))
 

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from core.ids import check_text
 from core.messages import Message as _
 from core.rest import WHOLE, Body
+from core.storable import check_text
 
 MAX_NAME_CHARS = 200
 MAX_SHORT_TEXT_CHARS = 1000

@@ -11,7 +11,8 @@ from agents.tools.recall import visible
 from agents.tools.results import Result, failed, framed, quoted, result, without_recalled_memories
 from agents.tools.store import refused_category
 from core import pagination, readable
-from core.ids import Name, SessionId, check_text
+from core.ids import Name, SessionId
+from core.storable import check_text
 from core.times import isoformat
 from engines.registry import get_engine
 from memories.api import rendering

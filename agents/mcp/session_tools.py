@@ -9,8 +9,9 @@ from agents.tools.arguments import StrictArguments
 from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.results import Result, failed, result, without_recalled_memories
 from core.errors import EngineError
-from core.ids import DisplayName, Name, NewSessionId, check_text
+from core.ids import DisplayName, Name, NewSessionId
 from core.messages import Message as _
+from core.storable import check_text
 from core.times import to_ms
 from memories.api.schemas.messages import (
     MAX_CALLS,

@@ -4,7 +4,6 @@ No value is null and no key is added: the command-line client of protocol 3 drop
 keys.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +12,7 @@ import orjson
 
 from agents.rpc.connection_limits import MAX_MESSAGE_BYTES
 from agents.rpc.failures import Failure, invalid
-from core.ids import has_surrogates
-from core.json_data import holds_nul
-from core.rest import MAX_JSON_DEPTH, json_depth_exceeds
+from core.storable import MAX_JSON_DEPTH, NotStorable, check_json, depth_exceeds, has_surrogates, parse_json
 
 MAX_ID_CHARS = 256
 UNKNOWN_ID = "invalid"
@@ -43,7 +40,7 @@ class BadFrame(Exception):
 
 def read(message: bytes) -> Request:
     """Parse a request. Raises: `NotJson`, `BadFrame`."""
-    if json_depth_exceeds(message, MAX_JSON_DEPTH):
+    if depth_exceeds(message, MAX_JSON_DEPTH):
         raise BadFrame(UNKNOWN_ID, f"nested deeper than {MAX_JSON_DEPTH} levels")
     try:
         frame = orjson.loads(message)
@@ -61,8 +58,8 @@ def read(message: bytes) -> Request:
         raise BadFrame(frame_id, "method must be a string that is not empty")
     if params is not None and not isinstance(params, dict):
         raise BadFrame(frame_id, "params must be an object")
-    if b"\\u0000" in message and holds_nul(frame):
-        raise BadFrame(frame_id, "NUL characters are not allowed")
+    if b"\\u0000" in message and (reason := _unstorable(frame)):
+        raise BadFrame(frame_id, reason)
     return Request(frame_id, method, params or {})
 
 
@@ -72,17 +69,23 @@ def _unreadable(message: bytes) -> NotJson | BadFrame:
     Texts that JavaScript has cut may end in a lone surrogate. They get an error response, for which the sender waits.
     """
     try:
-        frame = json.loads(message.decode(), parse_constant=_reject_constant)
+        frame = parse_json(message.decode())
     except ValueError:
         return NotJson()
     frame_id = frame.get("id") if isinstance(frame, dict) else None
     if not isinstance(frame_id, str) or not 0 < len(frame_id) <= MAX_ID_CHARS or has_surrogates(frame_id):
         frame_id = UNKNOWN_ID
-    return BadFrame(frame_id, "unpaired surrogates and infinite numbers are not allowed")
+    reason = _unstorable(frame)
+    return BadFrame(frame_id, reason) if reason else NotJson()
 
 
-def _reject_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
+def _unstorable(frame: object) -> str:
+    """Return what the frame contains that cannot be stored, with its field; "" if there is nothing."""
+    try:
+        check_json(frame)
+    except NotStorable as error:
+        return f"{'.'.join(error.path) or 'body'}: {error.message}"
+    return ""
 
 
 def succeeded(request_id: str, payload: Mapping[str, Any]) -> bytes:

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from core.errors import FieldError, InvalidInput
-from core.ids import check_text
 from core.messages import Message as _
 from core.rest import WHOLE, invalid_input
+from core.storable import check_text
 from memories.services.manual import MAX_TEXT_CHARS
 from profiles.schemas import item_of, model_of
 from store.categories import CATEGORIES, MEANINGS

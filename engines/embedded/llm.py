@@ -13,10 +13,10 @@ from django.conf import settings
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
-from core.json_data import holds_nul
 from core.messages import Message as _
 from core.network.http_client import Deadline
 from core.network.model_endpoint import Endpoint, EndpointError
+from core.storable import check_json
 
 START: Final = "<<<DATA"
 END: Final = "DATA>>>"
@@ -90,9 +90,7 @@ class ChatClient:
         text = text.rpartition("</think>")[2]
         start, end = text.find("{"), text.rfind("}")
         try:
-            found = from_json(text[start : end + 1] if start >= 0 else text)
-            if not holds_nul(found):
-                return shape.model_validate(found)
+            return shape.model_validate(check_json(from_json(text[start : end + 1] if start >= 0 else text)))
         except (ValidationError, ValueError):
             pass
         raise InvalidAnswer(_("The language model's answer does not have the requested form."))

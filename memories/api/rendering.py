@@ -14,7 +14,6 @@ from store.models import Session
 from store.neighbors import Neighbor
 from store.types import ListPage, Owner, Role, StoredMemory
 
-
 _ROLES: Final = get_args(Role)
 
 

@@ -26,7 +26,8 @@ from agents.oauth.views import MCP, challenge, origin_of
 from agents.rpc.origins import is_host_allowed, is_origin_allowed, is_secure
 from agents.tools.caller import caller_for
 from core.errors import BadRequest, GatewayError, TooLarge, Unauthenticated
-from core.rest import MAX_JSON_DEPTH, Forbidden, MethodNotAllowed, json_depth_exceeds
+from core.rest import Forbidden, MethodNotAllowed
+from core.storable import MAX_JSON_DEPTH, depth_exceeds
 from memories.services.lookup import owner_of
 from memory_gateway.server.request_body import (
     BodyError,
@@ -88,7 +89,7 @@ class McpEndpoint:
         if (incoming.length or 0) > MAX_BODY_BYTES:
             raise TooLarge(f"The body must be at most {MAX_BODY_BYTES} bytes.")
         body = await incoming.beginning(MAX_BODY_BYTES + 1)
-        if json_depth_exceeds(body, MAX_JSON_DEPTH):
+        if depth_exceeds(body, MAX_JSON_DEPTH):
             raise TooLarge(f"The body must nest at most {MAX_JSON_DEPTH} levels deep.")
         body = body.removeprefix(codecs.BOM_UTF8)
         try:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 from core.errors import Conflict, InvalidInput, NoSpace, NotFound
-from core.json_data import holds_nul
 from core.persistence.files import NO_SPACE
+from core.storable import check_json, parse_json
 from operations.commands import Report
 
 VERSION = 2
@@ -268,20 +268,5 @@ def _checked_members(tar: tarfile.TarFile, size: int) -> dict[str, tarfile.TarIn
 
 
 def _parse_json(data: bytes) -> Any:
-    """Return parsed JSON.
-
-    Raises: ValueError, also for values that no database stores: NUL, lone surrogates, NaN and infinity.
-    """
-
-    def refuse(constant: str) -> None:
-        raise ValueError(constant)
-
-    try:
-        found = json.loads(data, parse_constant=refuse)
-        if rb"\u" in data:  # NUL and lone surrogates can only be written so
-            json.dumps(found, ensure_ascii=False).encode()
-            if holds_nul(found):
-                raise ValueError("holds NUL")
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    return found
+    """Return parsed JSON. Raises: ValueError, also for values that no database stores."""
+    return check_json(parse_json(data))

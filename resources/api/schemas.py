@@ -10,6 +10,7 @@ from core.ids import Name
 from core.messages import Message as _
 from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Problem
+from core.storable import check_text
 from documents.mime_types import ContentType
 
 MAX_TITLE_CHARS = 500
@@ -18,12 +19,6 @@ MAX_FILENAME_CHARS = 1000
 MAX_PAGE = 1000
 _MIME_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+(?:;[ -~]*)?")
 _SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
-
-
-def _without_nul(value: str) -> str:
-    if "\x00" in value:
-        raise ValueError(_("must not contain NUL characters"))
-    return value
 
 
 def _checked_mime_type(value: str) -> str:
@@ -38,8 +33,8 @@ MimeType = Annotated[
     Field(max_length=127, json_schema_extra={"pattern": f"^{_MIME_TYPE.pattern}$"}),
 ]
 Uri = Annotated[str, Field(min_length=1, max_length=MAX_URI_CHARS, json_schema_extra={"format": "uri"})]
-Title = Annotated[str, Field(max_length=MAX_TITLE_CHARS), AfterValidator(_without_nul)]
-Description = Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARS), AfterValidator(_without_nul)]
+Title = Annotated[str, Field(max_length=MAX_TITLE_CHARS), AfterValidator(check_text)]
+Description = Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARS), AfterValidator(check_text)]
 
 
 class _Described(ScopedBody):

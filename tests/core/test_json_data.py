@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.json_data import path_of_nul, without_base64
+from core.json_data import without_base64
 from core.rest import repeated_key
 
 KEYS = st.sampled_from(["base64", "BASE64", "Base64", "base32", "text", "base64 "])
@@ -58,9 +58,3 @@ def test_serialized_values_have_no_repeated_key(value: Any, is_ascii: bool) -> N
 def test_a_repeated_key_is_found_at_any_depth(data: bytes, name: str | None) -> None:
     """A parser would silently drop one of the values."""
     assert repeated_key(data) == name
-
-
-def test_the_path_of_a_nul_is_returned() -> None:
-    assert path_of_nul({"a": 1, "messages": [{"content": "x"}, {"content": "a\0b"}]}) == ("messages", "1", "content")
-    assert path_of_nul({"filters": {"a\0b": 1}}) == ("filters",)
-    assert path_of_nul({"a": ["b", None, 1.5]}) is None

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
 from django.http import Http404
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import Field
 
 from core import errors, rest
@@ -53,36 +50,6 @@ def test_a_body_that_nests_too_deep_is_refused_before_parsing() -> None:
         parse(b'{"a":' * 500_000)
 
 
-@pytest.mark.parametrize("text", ["[[[[", '\\"[[[', "\\\\", 'a\\\\"b', "\n[", "]]]]"])
-def test_brackets_inside_strings_do_not_count(text: str) -> None:
-    assert not rest.json_depth_exceeds(json.dumps([text]).encode(), 1)
-    assert rest.json_depth_exceeds(json.dumps([text, [1]]).encode(), 1)
-
-
-def depth_of(value: Any) -> int:
-    if isinstance(value, dict):
-        return 1 + max(map(depth_of, value.values()), default=0)
-    return 1 + max(map(depth_of, value), default=0) if isinstance(value, list) else 0
-
-
-json_values = st.recursive(
-    st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=30
-)
-
-
-@given(json_values)
-def test_the_counted_depth_is_that_of_the_parsed_value(value: Any) -> None:
-    data, depth = json.dumps(value, ensure_ascii=False).encode(errors="ignore"), depth_of(value)
-    assert rest.json_depth_exceeds(data, depth - 1) == (depth > 0)
-    assert not rest.json_depth_exceeds(data, depth)
-
-
-def test_an_unterminated_string_is_scanned_in_linear_time() -> None:
-    started = time.perf_counter()
-    rest.json_depth_exceeds(b'"' + b'\\"' * 1_000_000, 64)
-    assert time.perf_counter() - started < 5
-
-
 @pytest.mark.parametrize(
     ("data", "field"), [(b'{"a":"\\u0000"}', "a"), (b'{"a":[{"\\u0000":1}]}', "a.0"), (b'{"\\u0000":1}', "body")]
 )
@@ -106,6 +73,8 @@ def test_repeated_fields_are_refused() -> None:
         (b'"\\ud800"', "body", "must not contain a lone surrogate"),
         (b'{"a":[1,{"n":1e999}]}', "a.1.n", "is too large a number"),
         (b'{"n":%s}' % (b"9" * 5000), "n", "is too large a number"),
+        (b'{"n": Infinity}', "n", "is too large a number"),
+        (b'{"n": [NaN]}', "n.0", "must be a number"),
     ],
 )
 def test_values_that_json_allows_and_no_database_stores_are_refused_by_field(
@@ -119,7 +88,7 @@ def test_values_that_json_allows_and_no_database_stores_are_refused_by_field(
     assert caught.value.detail == f"{field}: {error.message}"
 
 
-@pytest.mark.parametrize("data", [b'{"a":"\\ud800"', b'{"n": Infinity}', b'"\xff"', b"{'a':1}"])
+@pytest.mark.parametrize("data", [b'{"a":"\\ud800"', b'"\xff"', b"{'a':1}"])
 def test_what_is_no_json_is_refused_as_a_whole(data: bytes) -> None:
     with pytest.raises(errors.BadRequest, match="The body is not valid JSON") as caught:
         parse(data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -65,7 +64,8 @@ def test_every_answer_has_the_row_and_the_log_names_it_once(
     assert direct.call(principal, "memory.admin.facets")
     assert sorted(direct.texts(principal, agentId="(shared)", tab="full")) == sorted(TEXTS)
     assert direct.call(principal, "tools.invoke", name="memory_recall", args={"query": "walrus"})
-    assert direct.call(principal, "memory.admin.dashboard", agentId="main")
+    years = {"timeFrom": "0001-01-02T00:00:00Z", "timeTo": "9999-12-30T00:00:00Z"}
+    assert direct.call(principal, "memory.admin.dashboard", agentId="(shared)", **years)["total"] >= 2
     row = Memory.objects.get(memory_id=bad).pk
     user = MemoryUser.objects.get().pk
     for path in (
@@ -99,7 +99,10 @@ def test_the_user_is_exported_backed_up_erased_and_imported(
     call_command("export_memory", str(tmp_path / "all.tar"), "--all", stdout=StringIO(), stderr=StringIO())
     call_command("export_memory", str(tmp_path / "md"), "--markdown", "--all", stdout=StringIO(), stderr=StringIO())
     payload = Memory.objects.extra(select={"raw": "CAST(payload AS text)"}).get(memory_id=bad).raw
-    if connection.vendor == "sqlite" and payload not in {PAYLOADS["NaN"], PAYLOADS["no JSON"]}:  # SQLite calls it damaged
+    if connection.vendor == "sqlite" and payload not in {
+        PAYLOADS["NaN"],
+        PAYLOADS["no JSON"],
+    }:  # SQLite calls it damaged
         backups.backup(tmp_path / "backup.tar")
     out = StringIO()
     call_command("erase_user", "alice", "--yes", "--json", stdout=out, stderr=StringIO())

@@ -133,7 +133,7 @@ INVALID_BODIES: list[bytes] = [
 @pytest.mark.parametrize(
     ("body", "code", "request_id", "words"),
     [
-        (HALF, -32600, 5, "half a character"),
+        (HALF, -32600, 5, "lone surrogate"),
         (b'{"id":5', -32700, None, "not valid JSON"),
         (b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]', -32600, None, "one at a time"),
     ],
