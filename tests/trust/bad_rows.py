@@ -12,8 +12,8 @@ DIGITS = "1" * 4000
 DEEP = '{"a":' + "[" * 900 + "]" * 900 + "}"
 # Values of `payload`. PostgreSQL refuses lone surrogates, NUL and NaN.
 EVERYWHERE = {
-    "4,000 digits": '{"filename": "log.txt", "n": %s}' % DIGITS,
-    "5,000 digits": '{"n": 1%s}' % ("0" * 5000),
+    "4,000 digits": f'{{"filename": "log.txt", "n": {DIGITS}}}',
+    "5,000 digits": '{"n": 1' + "0" * 5000 + "}",
     "more than 64 bits": '{"n": 36893488147419103232, "m": -9223372036854775809}',
     "as a text": '"text"',
     "as a list": "[1]",
