@@ -6,6 +6,7 @@ from typing import Any, Final, Self
 
 from accounts.models import AuditEvent, Principal
 from core.logs import request_id
+from core.persistence.checked_rows import repair_row
 
 # The kind of an event follows from the verb of its action. Exports are changes: they take data out.
 _KINDS: Final = {
@@ -61,7 +62,7 @@ def record(
     user whose data it concerns; `detail` is small plain JSON.
     """
     subject, _dot, verb = action.rpartition(".")
-    AuditEvent.objects.create(
+    event = AuditEvent(
         actor_kind=actor.kind,
         actor=actor.name[:150],
         action=action,
@@ -72,3 +73,5 @@ def record(
         request_id=request_id.get()[:64],
         detail=dict(detail or {}),
     )
+    repair_row(event)  # a name or path that cannot be stored must not stop what is recorded
+    event.save()

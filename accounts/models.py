@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from core.background.leases import Leased
+from core.persistence.checked_rows import CheckedModel
 from core.persistence.json_field import ReadableJSONField
 
 
@@ -23,7 +24,7 @@ class Principal:
     is_authenticated: ClassVar[bool] = True
 
 
-class MemoryUser(models.Model):
+class MemoryUser(CheckedModel):
     """A user whose memories are stored. Operators are Django's `User` instead."""
 
     id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
@@ -40,7 +41,7 @@ class MemoryUser(models.Model):
         return self.user_id
 
 
-class UserKey(models.Model):
+class UserKey(CheckedModel):
     """An API key `uk_…`. It is found by digest and stored encrypted, because `POST /users` returns it again."""
 
     id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)

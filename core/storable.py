@@ -42,6 +42,7 @@ _LONE_SURROGATE: Final = _("must not contain a lone surrogate (\\ud800 to \\udff
 _NO_NUMBER: Final = _("must be a number: JSON has no NaN")
 _TOO_LARGE: Final = _("is too large a number: send it as text")
 _NO_TIME: Final = _("must be a time in the years 1 to 9999, in every time zone")
+_NO_NAN: Final = json.JSONEncoder(allow_nan=False, check_circular=False)
 _MOVED: Final = _("the time was moved into the calendar")
 _LARGE_FLOAT: Final = re.compile(rb"[0-9]e\+")
 # An unterminated string runs to the end of the data, so that the scan stays linear for any bytes.
@@ -56,8 +57,10 @@ class NotStorable(ValueError):
         self.message, self.path = message, path
 
 
-def check_text(value: str) -> str:
+def check_text(value: str, max_chars: int | None = None) -> str:
     """Return a text that databases and UTF-8 can carry. Raises: `NotStorable`."""
+    if max_chars is not None and len(value) > max_chars:
+        raise NotStorable(_("must be at most %(number)s characters", number=max_chars))
     if "\x00" in value:
         raise NotStorable(_NUL)
     if has_surrogates(value):
@@ -112,11 +115,20 @@ def check_json(value: Any, *, max_depth: int = STORED_DEPTH, max_bytes: int | No
     except TypeError:
         data = b""
     is_deep = data.count(b"{") + data.count(b"[") > max_depth
-    if not data or is_deep or b"\\u0000" in data or b"null" in data or _LARGE_FLOAT.search(data):
+    if not data or is_deep or b"\\u0000" in data or _LARGE_FLOAT.search(data) or (b"null" in data and _has_nan(value)):
         _check_value(value, (), max_depth)
     if max_bytes is not None and len(data) > max_bytes:
         raise NotStorable(_("must be at most %(limit)s bytes of JSON", limit=max_bytes))
     return value
+
+
+def _has_nan(value: Any) -> bool:
+    """Return True if JSON data, which orjson has written, has a NaN or infinity: orjson writes null."""
+    try:
+        _NO_NAN.encode(value)
+    except ValueError:
+        return True
+    return False
 
 
 def _check_value(value: Any, path: tuple[str, ...], levels: int) -> None:

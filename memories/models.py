@@ -5,6 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
+from core.persistence.checked_rows import CheckedModel
 from store.models import Memory, Owned
 
 
@@ -16,7 +17,7 @@ def new_override_id() -> str:
     return f"o_{secrets.token_hex(16)}"
 
 
-class Decision(Owned):
+class Decision(CheckedModel, Owned):
     """A decision about a user's memory, with its actor. It is active until `undone_at`, when `undone_by` ended it."""
 
     session_id = models.CharField(_("session ID"), max_length=128, blank=True)
@@ -102,7 +103,7 @@ class Override(Decision):
         return self.memory_id
 
 
-class OverrideRevision(models.Model):
+class OverrideRevision(CheckedModel):
     """A text of an overridden memory: number 0 is the engine's, the highest number is the current one."""
 
     override = models.ForeignKey(Override, models.CASCADE, verbose_name=_("override"), related_name="revisions")

@@ -4,10 +4,11 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
+from core.persistence.checked_rows import CheckedModel
 from core.persistence.json_field import ReadableJSONField
 
 
-class ProfileMemory(models.Model):
+class ProfileMemory(CheckedModel):
     """The `user` or `work` document of a user; a user without the row has the default document."""
 
     class MemoryType(models.TextChoices):
@@ -44,7 +45,7 @@ class ProfileMemory(models.Model):
         return self.owner
 
 
-class ProfileRevision(models.Model):
+class ProfileRevision(CheckedModel):
     """A version of a document: its content after one change, and the actor of the change."""
 
     class Action(models.TextChoices):

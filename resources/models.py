@@ -11,6 +11,7 @@ from accounts.models import MemoryUser
 from core.background.leases import Leased
 from core.ids import new_resource_id, resource_uri
 from core.localization import MessageField
+from core.persistence.checked_rows import CheckedModel
 from store.types import Owner
 
 IN_TRASH: Final = ~Q(former_status="")
@@ -18,7 +19,7 @@ IN_TRASH: Final = ~Q(former_status="")
 NOT_PURGED: Final = Q(deleted_at__isnull=True) | IN_TRASH
 
 
-class Resource(Leased):
+class Resource(CheckedModel, Leased):
     """A file that a user uploaded, or registered by its external address.
 
     Its status is `pending → ingesting → extracted | empty | failed`. A failure that is retried has `retry_at` and
@@ -177,7 +178,7 @@ UNFINISHED: Final = (Resource.Status.PENDING, Resource.Status.INGESTING, Resourc
 """The statuses of a resource whose ingestion has not succeeded."""
 
 
-class Attachment(models.Model):
+class Attachment(CheckedModel):
     """A file of a session, with its name and the address where it is stored."""
 
     class Source(models.TextChoices):

@@ -9,6 +9,7 @@ from accounts.models import MemoryUser
 from core.background.leases import Claimable
 from core.background.model_calls import PendingCall
 from core.localization import MessageField
+from core.persistence.checked_rows import CheckedModel
 from core.persistence.json_field import ReadableJSONField
 from core.persistence.sql import uuid_value
 from store.types import Owner
@@ -54,7 +55,7 @@ def owner_values(owner: Owner) -> list[UUID | str]:
     return [uuid_value(owner.user_pk), owner.app_id, owner.project_id]
 
 
-class Session(models.Model):
+class Session(CheckedModel):
     """A session of one user in one scope: two users' `chat:c1` are two rows."""
 
     class Kind(models.TextChoices):
@@ -135,7 +136,7 @@ _BROWSED_BY: dict[str, list[str]] = {
 }
 
 
-class Memory(models.Model):
+class Memory(CheckedModel):
     """A memory of one user: authoritative under the embedded engine, a copy under an external one.
 
     `seq` orders a session's memories, `created_at_ms` is when the message was sent (Unix milliseconds). `batch_id` is

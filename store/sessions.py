@@ -8,8 +8,8 @@ from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from core.errors import EngineRefused
-from core.ids import parse_session_id
+from core.errors import EngineRefused, InvalidInput
+from core.ids import check_session_id, parse_session_id
 from core.messages import Message as _
 from core.persistence.sql import moment_value
 from store.models import Session, owned_by, owner_columns, owner_values
@@ -74,7 +74,11 @@ def _locked(owner: Owner, session_id: str) -> Session:
 
 
 def create(cursor: CursorWrapper, owner: Owner, session_id: str) -> int | None:
-    """Return the row id of a new, locked session; None if it exists already."""
+    """Return the row id of a new, locked session; None if it exists already. Raises: `InvalidInput` for its id."""
+    try:
+        check_session_id(session_id)
+    except ValueError as error:
+        raise InvalidInput.of_field("session_id", error.args[0]) from None
     kind = parse_session_id(session_id).kind
     cursor.execute(_CREATE, [*owner_values(owner), session_id, session_id, kind, moment_value(timezone.now())])
     row = cursor.fetchone()

@@ -216,6 +216,12 @@ _IMPORT_REASONS: Final = {
     "a profile": gettext_lazy("a profile"),
     "derived from episodes": gettext_lazy("derived from episodes"),
     "superseded": gettext_lazy("superseded"),
+    "an id that is neither text nor a number": gettext_lazy("an id that is neither text nor a number"),
+    "nested too deeply": gettext_lazy("nested too deeply"),
+    "not valid JSON": gettext_lazy("not valid JSON"),
+    "not valid JSON, or of more than four million characters": gettext_lazy(
+        "not valid JSON, or of more than four million characters"
+    ),
 }
 
 
@@ -239,9 +245,11 @@ def upload_import(request: HttpRequest) -> HttpResponseBase:
             category=values["category"],
         )
         planned = import_from.plan(wanted)
-    except GatewayError as error:
+    except BaseException as error:
         if key:
             stored_files().remove(key)
+        if not isinstance(error, GatewayError):
+            raise
         form.add_error("file", localized(error.detail))
         return _import_form(request, form, status=error.status)
     total = planned.new + planned.duplicates
@@ -250,7 +258,10 @@ def upload_import(request: HttpRequest) -> HttpResponseBase:
         "user": values["user"],
         "file": values["file"].name,
         "planned": planned,
-        "left": [(_IMPORT_REASONS.get(reason, reason), count) for reason, count in planned.left.most_common()],
+        "left": [
+            (_IMPORT_REASONS.get(reason, localized(reason)), count, ", ".join(planned.places[reason]))
+            for reason, count in planned.left.most_common()
+        ],
         "sealed": sign_import(wanted, total),
     }
     return render(request, "console/import_plan.html", context)

@@ -80,7 +80,7 @@ def repair_row(row: models.Model) -> list[FieldError]:
     repair = Repair()
     for field in _fields(type(row)):
         value = row.__dict__.get(field.attname)
-        if value is not None:
+        if value and not hasattr(value, "resolve_expression"):
             setattr(row, field.attname, _repaired(field, value, repair))
     return repair.changes
 
@@ -89,7 +89,7 @@ def _check(model: type[models.Model], values: Mapping[str, Any], fields: Collect
     wrong = []
     for name, check in _checks(model):
         value = values.get(name)
-        if value is not None and (fields is None or name in fields):
+        if value and (fields is None or name in fields):  # empty values can be stored
             try:
                 check(value)
             except NotStorable as error:
@@ -115,7 +115,7 @@ def _check_of(field: "models.Field[Any, Any]") -> _Check:
         return lambda value: hasattr(value, "resolve_expression") or check_json(value)
     if isinstance(field, models.CharField | models.TextField):
         longest = field.max_length
-        return lambda value: not isinstance(value, str) or _check_length(check_text(value), longest)
+        return lambda value: not isinstance(value, str) or check_text(value, longest)
     if isinstance(field, models.DateTimeField):
         return lambda value: not isinstance(value, datetime) or check_moment(value)
     if is_ms(field):
@@ -134,12 +134,6 @@ def is_ms(field: "models.Field[Any, Any]") -> bool:
 def _range(field: "models.Field[Any, Any]") -> tuple[int, int]:
     high = models.BigIntegerField.MAX_BIGINT if isinstance(field, models.BigIntegerField) else _MAX_INT
     return -high - 1, high
-
-
-def _check_length(value: str, longest: int | None) -> str:
-    if longest is not None and len(value) > longest:
-        raise NotStorable(_("must be at most %(number)s characters", number=longest))
-    return value
 
 
 def _check_range(value: int, low: int, high: int) -> int:

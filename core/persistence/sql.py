@@ -30,6 +30,7 @@ from django.db.models import (
 from django.db.models.functions import RowNumber
 
 from core.limits.concurrency import search_lock
+from core.persistence.checked_rows import check_row
 
 
 def rows(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -150,9 +151,13 @@ COPIED_ROWS = 100
 def insert(cursor: CursorWrapper, rows: Sequence[Model]) -> None:
     """Save new rows of one model and set their primary keys. Sends no signals and saves no related objects.
 
+    Raises: `InvalidInput` for a row that cannot be stored.
+
     One statement per batch, without the ORM's overhead per row: an add of 20 messages takes 10.7 ms of CPU time with it
     and 12.3 ms with `bulk_create` (medians, embedded engine). PostgreSQL receives many rows by COPY.
     """
+    for row in rows:
+        check_row(row)
     if connection.vendor == "postgresql" and len(rows) >= COPIED_ROWS:
         _copy(cursor, rows)
         return

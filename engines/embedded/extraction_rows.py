@@ -16,6 +16,7 @@ import orjson
 from django.db.models.functions import Length
 
 from core import readable
+from core.persistence.checked_rows import repair_row
 from core.times import to_ms
 from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, ExtractionAnswer, ProfileAnswer, is_of_user
 from engines.embedded.extraction_windows import Window, role_of
@@ -54,6 +55,8 @@ def write(owner: Owner, session: Session, window: Window, extracted: ExtractionA
         replaced |= {row.pk: row for row in draft.replaces}
         draft.memory.supersedes = [row.memory_id for row in draft.replaces]
     rows = [draft.memory for draft in drafts]
+    for row in rows:
+        repair_row(row)  # a model's answer cannot be refused
     storage.insert(owner, rows)
     for draft in drafts:
         supersede(draft.replaces, draft.memory, now)
@@ -223,6 +226,7 @@ def write_profile(owner: Owner, facts: Sequence[Memory], described: ProfileAnswe
         supersedes=[profile.memory_id for profile in superseded],
         payload={"explicit_info": explicit, "implicit_traits": traits},
     )
+    repair_row(row)
     storage.insert(owner, [row])
     supersede(superseded, row, now)
     former = [profile for profile in _profiles(owner) if profile.hidden_reason]

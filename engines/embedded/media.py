@@ -25,6 +25,7 @@ from core.errors import StorageUnavailable
 from core.messages import Message as _
 from core.network.model_endpoint import EndpointError
 from core.persistence import files
+from core.persistence.checked_rows import repair_row
 from core.persistence.database_errors import database_errors
 from documents.mime_types import is_picture, is_sound
 from engines.embedded import media_models
@@ -169,7 +170,10 @@ def _write(owner: Owner, memory: Memory, passages: Sequence[Passage]) -> None:
     first = 1 + _parts(memory).filter(chunk_index__gt=0).count()
     rows = [_row(memory, number, first + number, passage) for number, passage in enumerate(passages)]
     known = storage.known(owner, [row.memory_id for row in rows])
-    storage.insert(owner, [row for row in rows if row.memory_id not in known])
+    new = [row for row in rows if row.memory_id not in known]
+    for row in new:
+        repair_row(row)  # a model's answer cannot be refused
+    storage.insert(owner, new)
 
 
 def _row(memory: Memory, position: int, chunk_index: int, passage: Passage) -> Memory:

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from core.ids import check_session_id, parse_session_id
 from core.network.http_client import Deadline
+from core.persistence.checked_rows import repair_row
 from engines.everos.client import wire
 from engines.everos.client.client import Client
 from engines.everos.client.hits import Names, hits_of
@@ -110,6 +111,8 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
         for hit in hits
         if hit.memory_id not in known
     ]
+    for memory in new:
+        repair_row(memory)
     Memory.objects.bulk_create(new, ignore_conflicts=True)
     return len(new)
 

@@ -13,6 +13,7 @@ from core.errors import Conflict, InvalidInput
 from core.events import publish
 from core.ids import check_name
 from core.messages import Message as _
+from core.persistence.checked_rows import check_row
 from core.persistence.database_errors import database_errors
 from core.times import to_ms
 from engines.registry import get_engine
@@ -61,6 +62,7 @@ def add_by_hand(
         created_at_ms=to_ms(timezone.now()),
         origin=origin,
     )
+    check_row(memory)
     entry = entry_of(memory)
     with database_errors(), transaction.atomic():
         session = sessions.locked(owner, session_id)
@@ -101,8 +103,8 @@ def add_imported(owner: Owner, memories: Sequence[Memory], *, session_id: str) -
 
 
 def _check(category: str, text: str, agent_id: str, importance: float) -> None:
-    if not text or "\x00" in text:
-        raise InvalidInput.of_field("text", _("must contain text and no NUL characters"))
+    if not text:
+        raise InvalidInput.of_field("text", _("must not be empty"))
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInput.of_field(
             "text", _("must be at most %(number)s characters; upload longer texts as files", number=MAX_TEXT_CHARS)

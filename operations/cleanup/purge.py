@@ -160,6 +160,10 @@ def _purge(found: QuerySet[Tombstone], actor: Actor, engine: Engine, report: Rep
     return counts
 
 
+_KEPT: Final = frozenset({"id", "memory_id", "created_at_ms"})
+_EMPTIED: Final = frozenset(field.name for field in Memory._meta.concrete_fields) - _KEPT  # noqa: SLF001
+
+
 def _purge_memory(owner: Owner, row: Memory) -> None:
     """Replace a memory by a row without text; remove derived memories and the text of its source messages."""
     deletions.queue_memory(owner, row)
@@ -179,7 +183,8 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
         origin=Memory.Origin.UPSTREAM,
         hidden_at=row.hidden_at,
     )
-    emptied.save(force_update=True)
+    # An old row may have an id or time that is no longer accepted.
+    emptied.save(update_fields=_EMPTIED)
     Override.objects.filter(row=row).delete()
     Tombstone.objects.filter(row=row).update(row=None, reason="")
 

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from core.errors import InvalidInput, NotFound
 from core.ids import check_name, check_session_id
+from core.storable import NotStorable, check_moment, check_ms, check_text
 from core.times import from_ms
 
 TABLES: Final = ("users", "user_resources", "memory_attachments", "memory_tombstones", "memory_overrides")
@@ -42,10 +43,10 @@ class Row:
         value = self.values.get(name)
         if value is None:
             return ""
-        text = value if isinstance(value, str) else str(value)
-        if "\x00" in text or len(text) > most:
-            raise Left(f"an invalid {name}")
-        return text
+        try:
+            return check_text(value if isinstance(value, str) else str(value), most)
+        except NotStorable:
+            raise Left(f"an invalid {name}") from None
 
     def name(self, name: str) -> str:
         """Return an app or project, "default" without one. Raises: `Left`."""
@@ -67,9 +68,9 @@ class Row:
         value = self.values.get(name)
         try:
             if isinstance(value, int | float):
-                return from_ms(int(value * 1000 if value < 100_000_000_000 else value))
-            moment = datetime.fromisoformat(str(value)) if value else None
-        except (ValueError, OverflowError, OSError):
+                return from_ms(check_ms(int(value * 1000 if value < 100_000_000_000 else value)))
+            moment = check_moment(datetime.fromisoformat(str(value))) if value else None
+        except (ValueError, OverflowError):
             return None
         return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -152,6 +153,8 @@ def open_source(path: Path, storage: Path) -> Iterator[Source]:
     if not stat.S_ISREG(mode):
         raise InvalidInput(f"{path} is not a regular file.")
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        # Bytes that are not UTF-8 become lone surrogates, for which their row is left out.
+        database.text_factory = lambda data: data.decode(errors="surrogateescape")
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         try:
             database.execute("PRAGMA trusted_schema = OFF")

@@ -21,6 +21,7 @@ from core.errors import InvalidInput, NotFound, existing
 from core.events import publish
 from core.ids import check_name
 from core.messages import Message as _
+from core.persistence.checked_rows import check_row
 from core.persistence.files import require_free, stored_files, temporary_file, write_all
 from memories.models import Override
 from memories.services import manual
@@ -37,6 +38,9 @@ from store.types import Owner
 
 KIND: Final = "import_from"
 _STEP_ROWS: Final = 500
+_NAMED_PLACES: Final = 5
+New = tuple[str, Memory]
+"""A memory that is not saved, and its session."""
 _NAMESPACE: Final = uuid.UUID("6d656d6f-7279-4761-8465-776179696d70")
 
 
@@ -79,29 +83,32 @@ class Request:
         """Return the session of imported memories without one."""
         return f"import_{self.source}"
 
-    def memories(self) -> Iterator[tuple[str, Memory]]:
-        """Yield the sessions and memories of the source, not saved. Raises: as `items`."""
-        for item in self.items():
-            if isinstance(item, Found):
-                yield self._session_of(item), self._memory(item)
+    def memories(self) -> Iterator[New]:
+        """Yield the memories of the source with their sessions. Raises: as `items`."""
+        return (item for item in self.items() if not isinstance(item, Left))
 
-    def items(self) -> Iterator[Found | Left]:
+    def items(self) -> Iterator[New | Left]:
         """Yield what the source has. Raises: as `sources.read` and `require_upload`."""
         with ExitStack() as opened:
             path = self.path
             if self.key:
                 self.require_upload()
                 path = opened.enter_context(stored_files().local_copy(self.key))
-            yield from read(self.source, path, self.of_user)
+            for item in read(self.source, path, self.of_user):
+                yield item if isinstance(item, Left) else self._new(item)
 
     def require_upload(self) -> None:
         """Check that the upload exists. Raises: `NotFound` if it is older than a day, or used."""
         if not stored_files().exists(self.key):
             raise NotFound(_("The uploaded file has expired. Upload it again."))
 
-    def memory_id(self, found: Found) -> str:
-        """Return the id that a memory of the source has here."""
-        return found.memory_id or str(uuid.uuid5(_NAMESPACE, f"{self.source}:{found.source_id}"))
+    def _new(self, found: Found) -> New | Left:
+        memory = self._memory(found)
+        try:
+            check_row(memory)
+        except InvalidInput as error:
+            return Left(error.detail, found.source_id)
+        return self._session_of(found), memory
 
     def _session_of(self, found: Found) -> str:
         try:
@@ -117,7 +124,7 @@ class Request:
         if found.agent_id != agent_id:
             payload["agent_id"] = found.agent_id
         return Memory(
-            memory_id=self.memory_id(found),
+            memory_id=found.memory_id or str(uuid.uuid5(_NAMESPACE, f"{self.source}:{found.source_id}")),
             agent_id=agent_id,
             memory_type=Memory.Type.EPISODE,
             category=found.category if found.category in CATEGORIES else self.category,
@@ -134,11 +141,26 @@ class Request:
 
 @dataclass(slots=True)
 class Plan:
-    """The content of a source: new memories, those that exist already or occur twice, and the others by reason."""
+    """The content of a source: new memories, those that exist already or occur twice, and the others by reason.
+
+    `places` are the first of each reason.
+    """
 
     new: int = 0
     duplicates: int = 0
     left: Counter[str] = field(default_factory=Counter)
+    places: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return self.new + self.duplicates + self.left.total()
+
+    def leave(self, item: Left) -> None:
+        """Count a part that cannot be imported."""
+        self.left[item.reason] += 1
+        known = self.places.setdefault(item.reason, [])
+        if item.place not in known and len(known) < _NAMED_PLACES:
+            known.append(item.place)
 
 
 def submit(request: Request, *, total: int, actor: Actor) -> Job:
@@ -161,9 +183,13 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
     with closing(sqlite3.connect("")) as seen:
         seen.execute("CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID")
         while batch := list(islice(items, _STEP_ROWS)):
-            planned.left.update(item.reason for item in batch if isinstance(item, Left))
-            found = [item for item in batch if isinstance(item, Found)]
-            ids = {request.memory_id(item) for item in found}
+            found = []
+            for item in batch:
+                if isinstance(item, Left):
+                    planned.leave(item)
+                else:
+                    found.append(item[1].memory_id)
+            ids = set(found)
             fresh = [(hashlib.sha256(one.encode()).digest()[:16],) for one in ids - storage.known(request.owner, ids)]
             added = seen.executemany("INSERT OR IGNORE INTO seen VALUES (?)", fresh).rowcount
             planned.new += added

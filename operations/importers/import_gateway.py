@@ -41,6 +41,7 @@ from store.models import Memory, Session, owned_by, owner_columns
 
 KIND: Final = "import_gateway"
 _STEP_ROWS: Final = 50
+_NAMED_PLACES: Final = 5
 _NAMESPACE: Final = uuid.UUID("6d656d6f-7279-4761-8465-6f726967696e")
 _RESOURCE_ID: Final = re.compile(r"r_[0-9a-f]{32}")
 _DECISION_ID: Final = re.compile(r"[a-z]_[A-Za-z0-9_-]{1,38}")
@@ -53,14 +54,25 @@ Change = list[str]
 
 @dataclass(slots=True)
 class Plan:
-    """The content of a source: its rows that are new, that exist already, and those left out with the reason."""
+    """The content of a source: its rows that are new, that exist already, and those left out with the reason.
+
+    `places` are the first rows of each reason.
+    """
 
     new: Counter[str] = field(default_factory=Counter)
     duplicates: Counter[str] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)
+    places: dict[str, list[int]] = field(default_factory=dict)
+
+    def leave(self, table: str, row: Row, reason: str) -> None:
+        """Count a row that cannot be imported."""
+        named = f"{table}: {reason}"
+        self.left[named] += 1
+        self.places[named] = [*self.places.get(named, ()), row.number][:_NAMED_PLACES]
 
     def as_json(self) -> dict[str, Any]:
-        return {"new": dict(self.new), "duplicates": dict(self.duplicates), "left": dict(self.left)}
+        counts = {"new": dict(self.new), "duplicates": dict(self.duplicates), "left": dict(self.left)}
+        return {**counts, "at": self.places}
 
 
 def plan(path: Path, storage_dir: Path, *, actor: Actor, report: Report = no_report) -> Plan:
@@ -85,7 +97,8 @@ def start(path: Path, storage_dir: Path, *, total: int, actor: Actor) -> Job:
 
 
 def _run(run: Run) -> dict[str, Any]:
-    made = Plan(*(Counter(run.cursor.get(name, {})) for name in ("new", "duplicates", "left")))
+    counts = [Counter(run.cursor.get(name, {})) for name in ("new", "duplicates", "left")]
+    made = Plan(*counts, places=run.cursor.get("at", {}))
     done, begun, after = run.cursor.get("done", 0), run.cursor.get("table", TABLES[0]), run.cursor.get("after", 0)
     with open_source(Path(run.params["path"]), Path(run.params["storage"])) as source:
         importing = _Import(source, run.actor)
@@ -109,8 +122,8 @@ def _import_rows(
         try:
             with transaction.atomic():
                 created = importing.add(table, row, file)
-        except Left as left:
-            counts.left[f"{table}: {left}"] += 1
+        except (Left, InvalidInput) as left:
+            counts.leave(table, row, str(left))
             continue
         except IntegrityError:
             created = []
@@ -280,7 +293,7 @@ class _Import:
         return [["attachment", str(attachment.pk)]]
 
     def _is_of_resource(self, row: Row) -> bool:
-        return bool(self._source.scope_of(*(str(row.values.get(name)) for name in ("user_id", "session_id"))).values)
+        return bool(self._source.scope_of(row.text("user_id"), row.text("session_id")).values)
 
     def _columns(self, row: Row) -> dict[str, Any]:
         """Return the user, scope and session of a row; if the table has no scope, that of the session's resource."""

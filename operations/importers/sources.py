@@ -21,6 +21,17 @@ from typing import IO, Any, Final
 
 from core.errors import InvalidInput, NotFound
 from core.messages import Message as _
+from core.storable import (
+    MAX_GIVEN_JSON_BYTES,
+    MAX_JSON_DEPTH,
+    NotStorable,
+    Repair,
+    check_json,
+    check_ms,
+    check_text,
+    parse_integer,
+    parse_json,
+)
 from core.times import to_ms
 from memories.services.manual import MAX_TEXT_CHARS
 
@@ -31,12 +42,15 @@ _MAX_MEMBERS: Final = 100_000
 _MAX_UNPACKED_BYTES: Final = 2 * 2**30
 _MAX_RATIO: Final = 200
 _MIN_RATIO_BYTES: Final = 2**20
+MAX_ID_CHARS: Final = 256
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEADING = re.compile(r"#{1,6}\s")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _DATE = re.compile(r"^(?:date|created|created_at):\s*['\"]?([0-9][0-9T:.+Z -]*)", re.MULTILINE)
 _MARKED = re.compile(r"<!-- memory (\{[^\n]*\}) -->\n(.*?)\n<!-- /memory -->", re.DOTALL)
+_STRUCTURE = re.compile(r'\\.|["\[\]{},]', re.DOTALL)
+_OPEN_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 _ENTRY = re.compile(r"<!-- entry:([A-Za-z0-9_-]+) -->\r?\n(.*?)<!-- /entry:\1 -->", re.DOTALL)
 _FIELD = re.compile(r"^\*\*([^*\n]+)\*\*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _EPISODES = re.compile(r"(.*/)?users/([^/]+)/episodes/episode-(\d{4}-\d\d-\d\d)\.md")
@@ -61,12 +75,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A part of a source that cannot be imported, with the reason."""
+    """A part of a source that cannot be imported, with the reason and its place in the source."""
 
     reason: str
+    place: str = ""
 
 
 Items = Iterator[Found | Left]
+Parts = Iterator[tuple[str, str, Found | Left]]
+"""What a reader yields: a user, "" if unknown, a place in the source, and the item."""
 
 
 def read(source: str, path: Path, of_user: str | None) -> Items:
@@ -75,46 +92,60 @@ def read(source: str, path: Path, of_user: str | None) -> Items:
     Raises: `NotFound` for the path, `InvalidInput` for a source that cannot be read or has several users.
     """
     users: set[str] = set()
-    for user, item in READERS[source](path):
+    for user, place, item in READERS[source](path):
         if user and of_user is None:
             users.add(user)
             if len(users) > 1:
+                names = Repair().text("users", " and ".join(sorted(users)), 200)
                 raise InvalidInput(
-                    f"The source has memories of several users, such as {' and '.join(sorted(users))}. "
-                    "Choose one with --source-user."
+                    f"The source has memories of several users, such as {names}. Choose one with --source-user."
                 )
-        yield Left("of another user") if user and of_user not in {None, user} else item
+        part = Left("of another user") if user and of_user not in {None, user} else item
+        yield replace(part, place=Repair().text("place", place, 100)) if isinstance(part, Left) else part
 
 
-def _mem0(path: Path) -> Iterator[tuple[str, Found | Left]]:
-    with _open(path) as file:
+def _mem0(path: Path) -> Parts:
+    # A record with bytes that are not UTF-8 holds lone surrogates then, for which it is left out.
+    with io.TextIOWrapper(_open_binary(path), encoding="utf-8-sig", errors="surrogateescape") as file:
         saved_at_ms = _modified_ms(file)
-        for item in _JsonItems(file):
-            yield str(item.get("user_id") or "") if isinstance(item, dict) else "", _mem0_item(item, saved_at_ms)
+        for number, item in enumerate(_JsonItems(file), 1):
+            user = _name(item, "user_id") if isinstance(item, dict) else ""
+            yield user, f"item {number}", _mem0_item(item, saved_at_ms)
+
+
+def _name(item: Mapping[str, Any], field: str) -> str:
+    """Return a name, which may be a number; "" for other values."""
+    name = item.get(field)
+    return str(name) if name and isinstance(name, str | int) else ""
 
 
 def _mem0_item(item: Any, saved_at_ms: int) -> Found | Left:
     if not isinstance(item, dict):
-        return Left("not a memory")
+        return item if isinstance(item, Left) else Left("not a memory")
     text = item.get("memory") or item.get("text") or item.get("data")
     if not isinstance(text, str):
         return Left("without text")
-    created_at = item.get("created_at")
+    item_id, created_at = _name(item, "id"), item.get("created_at")
+    if item.get("id") and not item_id:
+        return Left("an id that is neither text nor a number")
     return _checked(
         Found(
-            source_id=str(item.get("id") or hashlib.sha256(text.encode()).hexdigest()),
+            source_id=item_id or hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest(),
             text=text,
             created_at_ms=_time(created_at, saved_at_ms) if isinstance(created_at, str) else saved_at_ms,
-            agent_id=str(item.get("agent_id") or ""),
+            agent_id=_name(item, "agent_id"),
             details={name: item[name] for name in ("metadata", "categories", "run_id", "updated_at") if item.get(name)},
         )
     )
 
 
 class _JsonItems:
-    """The items of a JSON list, or of the list `results` or `memories` of an object, read piece by piece."""
+    """The items of a JSON list, or of the list `results` or `memories` of an object, read piece by piece.
 
-    _decoder = json.JSONDecoder()
+    In the place of an item that cannot be parsed or is too large, there is a `Left`.
+    """
+
+    _decoder = json.JSONDecoder(parse_int=parse_integer)
 
     def __init__(self, file: IO[str]) -> None:
         self._file, self._text, self._at, self._is_over = file, "", 0, False
@@ -133,7 +164,7 @@ class _JsonItems:
         while True:
             name = self._value()
             self._take(":")
-            if name in {"results", "memories"} and self._next() == "[":
+            if isinstance(name, str) and name in {"results", "memories"} and self._next() == "[":
                 return
             self._value()
             self._take(",")
@@ -155,49 +186,69 @@ class _JsonItems:
         self._at += 1
 
     def _value(self) -> Any:
+        """Return the value at this place, or a `Left` for one that cannot be parsed, which is skipped."""
         self._next()
         while True:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
-            except (json.JSONDecodeError, RecursionError) as error:
-                if self._is_over or isinstance(error, RecursionError):
-                    raise InvalidInput("The file is not valid JSON.") from error
+            except RecursionError:
+                return self._skip("nested too deeply")
+            except json.JSONDecodeError:
+                if self._is_over:
+                    return self._skip("not valid JSON")
             else:
                 if end < len(self._text) or self._is_over:
                     self._at = end
                     return value
+            if len(self._text) - self._at > _MAX_ITEM_CHARS:
+                return self._skip("not valid JSON, or of more than four million characters")
+            self._fill()
+
+    def _skip(self, reason: str) -> Left:
+        """Skip a value by its brackets and quotes."""
+        depth, is_text = 0, False
+        while True:
+            for match in _STRUCTURE.finditer(self._text, self._at):
+                char = match[0]
+                if is_text:
+                    is_text = char != '"'
+                elif depth == 0 and char in ",]}":
+                    self._at = match.start()
+                    return Left(reason)
+                else:
+                    is_text = char == '"'
+                    depth += (char in "[{") - (char in "]}")
+            self._at = len(self._text)
+            if self._is_over:
+                return Left(reason)
+            self._at -= bool(_OPEN_ESCAPE.search(self._text))  # which continues in the next piece
             self._fill()
 
     def _fill(self) -> None:
-        if len(self._text) - self._at > _MAX_ITEM_CHARS:
-            raise InvalidInput("The file is not valid JSON, or has an item of more than four million characters.")
-        try:
-            more = self._file.read(_CHUNK_CHARS)
-        except UnicodeDecodeError as error:
-            raise InvalidInput("The file is not UTF-8 text.") from error
+        more = self._file.read(_CHUNK_CHARS)
         self._text, self._at, self._is_over = self._text[self._at :] + more, 0, not more
 
 
-def _markdown(path: Path) -> Iterator[tuple[str, Found | Left]]:
+def _markdown(path: Path) -> Parts:
     for name, text, saved_at_ms in _markdown_files(path):
         if text is None:
-            yield "", Left("not a Markdown file of at most 16 MiB")
+            yield "", name, Left("not a Markdown file of at most 16 MiB")
         elif _MARKED.search(text):
             for found in _MARKED.finditer(text):
-                yield "", _exported(found, saved_at_ms)
+                yield "", name, _exported(found, saved_at_ms)
         else:
             front = _FRONT_MATTER.match(text)
             date = _DATE.search(front[1]) if front else None
             at = _time(date[1].strip(), saved_at_ms) if date else saved_at_ms
             for piece in _pieces(text[front.end() :] if front else text):
                 digest = hashlib.sha256(piece.encode()).hexdigest()
-                yield "", _checked(Found(f"{name}#{digest}", piece, at, details={"file": name}))
+                yield "", name, _checked(Found(f"{name}#{digest}", piece, at, details={"file": name}))
 
 
 def _exported(found: re.Match[str], saved_at_ms: int) -> Found | Left:
     """Return a memory that `export_memory` wrote."""
     try:
-        head = json.loads(found[1])
+        head = parse_json(found[1])
         memory_id = str(head["id"])[:256]
         return _checked(
             Found(
@@ -211,7 +262,7 @@ def _exported(found: re.Match[str], saved_at_ms: int) -> Found | Left:
                 details={"session_id": str(head["session_id"])} if head.get("session_id") else {},
             )
         )
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return Left("a damaged marker")
 
 
@@ -244,17 +295,18 @@ def _cut(text: str) -> Iterator[str]:
         yield text
 
 
-def _everos(path: Path) -> Iterator[tuple[str, Found | Left]]:
+def _everos(path: Path) -> Parts:
     for name, text, saved_at_ms in _markdown_files(path, is_hidden_read=True):
         episodes, file = _EPISODES.fullmatch(name), _USER_FILE.fullmatch(name)
         if text is None or file is None:
-            yield "", Left("not an episode")
+            yield "", name, Left("not an episode")
         elif episodes is None:
-            yield file[1], Left("a profile" if file[2] == "user.md" else "derived from episodes")
+            yield file[1], name, Left("a profile" if file[2] == "user.md" else "derived from episodes")
         else:
             place = f"{episodes[1] or ''}{episodes[2]}"
             for entry in _ENTRY.finditer(text):
-                yield episodes[2], _episode(f"{place}/{entry[1]}", entry[2], _time(episodes[3], saved_at_ms))
+                episode = _episode(f"{place}/{entry[1]}", entry[2], _time(episodes[3], saved_at_ms))
+                yield episodes[2], f"{name}, entry {entry[1]}", episode
 
 
 def _episode(source_id: str, body: str, date_ms: int) -> Found | Left:
@@ -285,20 +337,21 @@ _LANCE_CATEGORIES: Final = {
 _LANCE_ROWS: Final = 500
 
 
-def _openclaw(path: Path) -> Iterator[tuple[str, Found | Left]]:
+def _openclaw(path: Path) -> Parts:
     if path.is_symlink() or not path.is_dir():
         raise NotFound(f"{path} is not a folder.")
     previous: list[Any] = []
-    for row in _lance_rows(path):
+    for number, row in enumerate(_lance_rows(path), 1):
+        place = f"row {number}"
         same = [row.get(name) for name in ("agentId", "sessionId", "category", "text", "createdAt")]
         user = str(row.get("userId") or "")
         if row.get("isDeleted"):
-            yield user, Left("deleted")
+            yield user, place, Left("deleted")
         elif row.get("chunkIndex") and same == previous:
-            yield user, Left("another vector of the same memory")
+            yield user, place, Left("another vector of the same memory")
         else:
             for item in _lance_items(row):
-                yield user, item
+                yield user, place, item
         previous = same
 
 
@@ -322,16 +375,21 @@ def _lance_items(row: Mapping[str, Any]) -> Iterator[Found | Left]:
     """Yield the memory of a row; a long text becomes several."""
     text, row_id = str(row.get("text") or ""), str(row.get("id") or "")
     category = str(row.get("category") or "")
+    try:
+        created_at_ms, importance = int(row.get("createdAt") or 0), _importance(row.get("importance"))
+    except (ValueError, TypeError, OverflowError):
+        yield Left("a time or importance that is not a number")
+        return
     found = Found(
         source_id=row_id,
         text=text,
-        created_at_ms=int(row.get("createdAt") or 0),
+        created_at_ms=created_at_ms,
         category=_LANCE_CATEGORIES.get(category, category),
         agent_id=str(row.get("agentId") or ""),
         memory_id=row_id if _UUID.fullmatch(row_id) else "",
         session_id=str(row.get("sessionId") or ""),
         batch_id=str(row.get("batchId") or "")[:64],
-        importance=_importance(row.get("importance")),
+        importance=importance,
         details={name: row[name] for name in ("category", "seqInBatch", "chunkIndex") if row.get(name)},
     )
     if not text.strip():
@@ -341,20 +399,35 @@ def _lance_items(row: Mapping[str, Any]) -> Iterator[Found | Left]:
         yield _checked(replace(part, text=piece))
 
 
-READERS: Final[Mapping[str, Callable[[Path], Iterator[tuple[str, Found | Left]]]]] = {
+READERS: Final[Mapping[str, Callable[[Path], Parts]]] = {
     "mem0": _mem0,
     "markdown": _markdown,
     "everos-markdown": _everos,
     "openclaw": _openclaw,
 }
-"""The readers by the names of their sources. Each yields items with the user they belong to, "" if unknown."""
+"""The readers by the names of their sources."""
 
 
 def _checked(found: Found) -> Found | Left:
     text = found.text.strip()
-    if not text or "\x00" in text:
+    if not text:
         return Left("without text")
-    return Left("too long") if len(text) > MAX_TEXT_CHARS else found
+    if len(text) > MAX_TEXT_CHARS:
+        return Left("too long")
+    field = "text"
+    try:
+        check_text(text)
+        for field in ("source_id", "memory_id", "agent_id", "session_id", "batch_id"):
+            check_text(getattr(found, field), MAX_ID_CHARS)
+        field = "created_at"
+        check_ms(found.created_at_ms)
+        for field, value in found.details.items():  # noqa: B007
+            check_json(value, max_depth=MAX_JSON_DEPTH)
+        field = ", ".join(found.details)
+        check_json(found.details, max_bytes=MAX_GIVEN_JSON_BYTES)
+    except NotStorable as error:
+        return Left(_("%(field)s: %(message)s", field=field, message=error.message))
+    return found
 
 
 def _importance(value: Any) -> float | None:

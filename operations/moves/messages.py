@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from core.errors import Unreadable
 from core.persistence import files
+from core.storable import Repair
 from documents.mime_types import ContentType
 from engines.registry import local_engine
 from memories.models import Override
@@ -157,7 +158,7 @@ def clear_source_messages(owner: Owner, memory: Memory) -> None:
                 text="",
                 delivery_state=DeliveryState.PURGED,
                 seq=row.seq,
-                created_at_ms=row.created_at_ms,
+                created_at_ms=Repair().ms("created_at_ms", row.created_at_ms),
                 origin=Memory.Origin.UPSTREAM,
                 hidden_at=timezone.now(),
             )

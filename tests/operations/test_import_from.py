@@ -28,6 +28,7 @@ from store.rollups import settle
 from tests import forked
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say
+from tests.operations import hostile
 from tests.operations.sample_data import search_texts
 from tests.server import RunningServer, own_database, server_environment, wait_until
 
@@ -134,7 +135,12 @@ def counts() -> list[Any]:
 def test_a_plan_counts_and_writes_nothing(alice: Person, mem0: str) -> None:
     before = state(alice)
     planned = run("import_from", "mem0", mem0, "--user", "alice")
-    assert planned == {"new": 2, "duplicates": 1, "left": {"without text": 2, "too long": 1, "not a memory": 1}}
+    assert planned == {
+        "new": 2,
+        "duplicates": 1,
+        "left": {"without text": 2, "too long": 1, "not a memory": 1},
+        "at": {"without text": ["item 4", "item 6"], "too long": ["item 5"], "not a memory": ["item 7"]},
+    }
     assert state(alice) == before
     assert not Job.objects.exists()
 
@@ -196,7 +202,7 @@ def test_what_was_deleted_or_purged_does_not_return(alice: Person, mem0: str) ->
     assert run("import_from", "mem0", mem0, "--user", "alice", "--apply")["made"] == 0
     out = StringIO()
     call_command("import_from", "mem0", mem0, "--user", "alice", "--apply", stdout=out, stderr=StringIO())
-    assert "Imported 0 memories, skipped 3 that exist already or were deleted. Not imported: " in out.getvalue()
+    assert "Imported 0 memories, skipped 3 that exist already or were deleted. 4 of 7 skipped: " in out.getvalue()
     purge_trash(older_than=timedelta(0), actor=ACTOR)
     assert not Memory.objects.exclude(text="").exists()
     assert run("import_from", "mem0", mem0, "--user", "alice", "--apply")["made"] == 0
@@ -353,7 +359,11 @@ def test_an_importance_out_of_range_is_fitted_or_left(importance: str, stored: o
     head = f'{{"id": "m", "created_at": "2026-01-02", "category": "user_memory_fact", "importance": {importance}}}'
     folder = write(tmp_path / "notes", {"a.md": f"<!-- memory {head} -->\nTea.\n<!-- /memory -->\n"})
     [item] = read("markdown", Path(folder), None)
-    assert item == Left("a damaged marker") if stored == "" else isinstance(item, Found) and item.importance == stored
+    if stored == "":
+        assert item == Left("a damaged marker", "a.md")
+    else:
+        assert isinstance(item, Found)
+        assert item.importance == stored
 
 
 def large_export(path: Path, count: int, text_chars: int) -> None:
@@ -467,7 +477,7 @@ def test_the_lancedb_of_the_original_plugin(alice: Person, tmp_path: Path) -> No
     before = state(alice)
     planned = run("migrate_openclaw", folder, "--user", "alice")
     left = {"deleted": 1, "another vector of the same memory": 1, "without text": 1}
-    assert planned == {"new": 9, "duplicates": 0, "left": left}
+    assert (planned["new"], planned["duplicates"], planned["left"]) == (9, 0, left)
     assert state(alice) == before
     done = run("migrate_openclaw", folder, "--user", "alice", "--apply")
     assert (done["made"], done["left"]) == (9, left)
@@ -519,3 +529,103 @@ def test_a_damaged_lancedb_is_refused(alice: Person, tmp_path: Path) -> None:
             run("migrate_openclaw", str(path), "--user", "alice", "--apply")
         assert refused.value.returncode == 2
     assert not Memory.objects.exists()
+
+
+@pytest.mark.parametrize("name", hostile.MEM0)
+def test_a_bad_item_is_skipped_and_listed(name: str, alice: Person, tmp_path: Path) -> None:
+    good = '{"memory": "a %s", "id": "%s", "metadata": {"color": "red"}}'
+    file = tmp_path / "mem0.json"
+    file.write_text(f"[{good % ('cat', 'a')}, {hostile.MEM0[name]}, {good % ('dog', 'b')}]", encoding="utf-8")
+    out = StringIO()
+    call_command("import_from", "mem0", str(file), "--user", "alice", "--apply", stdout=out, stderr=StringIO())
+    assert "Imported 2 memories" in out.getvalue()
+    assert "1 of 3 skipped: 1 " in out.getvalue()
+    assert "(item 2)" in out.getvalue()
+    assert search_texts(alice, "cat") == ["a cat"]
+    assert not Memory.objects.exclude(text__in=["a cat", "a dog"]).exists()
+
+
+def test_an_item_with_bytes_that_are_not_utf_8_is_skipped(alice: Person, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_bytes(b'[{"memory": "a c\xe9at", "id": "1"}, {"memory": "a dog", "id": "2"}]')
+    done = run("import_from", "mem0", str(file), "--user", "alice", "--apply")
+    assert (done["made"], list(done["at"].values())) == (1, [["item 1"]])
+
+
+def test_a_file_that_ends_too_early_is_refused(alice: Person, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text('[{"memory": "a cat", "id": "1"}, {"memory": "a d', encoding="utf-8")
+    with pytest.raises(CommandError, match="not a JSON list of memories"):
+        run("import_from", "mem0", str(file), "--user", "alice", "--apply")
+    assert not Memory.objects.exists()
+
+
+@pytest.mark.parametrize("edge", hostile.EDGES)
+@pytest.mark.parametrize("source", ["markdown", "everos-markdown", "exported"])
+def test_markdown_of_a_time_outside_the_calendar_is_skipped_and_listed(
+    source: str, edge: str, alice: Person, tmp_path: Path
+) -> None:
+    day = "2026-01-02T03:04:05Z"
+    name, text = {
+        "markdown": ("{}.md", "---\ndate: {}\n---\n# Tea {}\n\nBrew.\n"),
+        "everos-markdown": (
+            "users/ann/episodes/episode-2026-05-2{}.md",
+            "<!-- entry:e -->\n**timestamp**: {}\n\n### Content\nTea {}\n<!-- /entry:e -->\n",
+        ),
+        "exported": (
+            "{}.md",
+            '<!-- memory {{"id": "m", "created_at": "{}", "category": ""}} -->\nTea {}\n<!-- /memory -->\n',
+        ),
+    }[source]
+    files = {name.format(number): text.format(at, number) for number, at in enumerate([day, edge])}
+    source = "markdown" if source == "exported" else source
+    done = run("import_from", source, write(tmp_path / "notes", files), "--user", "alice", "--apply")
+    assert done["made"] == 1
+    (reason, places), *others = done["at"].items()
+    assert "years 1 to 9999" in reason
+    assert places[0].startswith(name.format(1))
+    assert others == []
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '{"id": "a\\u0000b", "created_at": "2026-01-02", "category": ""}',
+        '{"id": "\\ud800", "created_at": "2026-01-02", "category": ""}',
+        '{"id": "m", "created_at": "2026-01-02", "category": "", "session_id": "\\ud800"}',
+        f'{{"id": "m", "created_at": "2026-01-02", "category": "", "importance": {hostile.DIGITS[:4000]}}}',
+        f'{{"id": {hostile.DEEP}, "created_at": "2026-01-02", "category": ""}}',
+    ],
+)
+def test_a_damaged_marker_of_an_export_is_skipped_and_listed(head: str, alice: Person, tmp_path: Path) -> None:
+    good = '<!-- memory {"id": "n", "created_at": "2026-01-02", "category": ""} -->\nA cat.\n<!-- /memory -->\n'
+    folder = write(tmp_path / "notes", {"a.md": f"<!-- memory {head} -->\nA dog.\n<!-- /memory -->\n{good}"})
+    done = run("import_from", "markdown", folder, "--user", "alice", "--apply")
+    assert (done["made"], list(done["at"].values())) == (1, [["a.md"]])
+    assert "A cat." in search_texts(alice, "cat")
+
+
+def test_files_whose_names_are_not_utf_8_are_skipped_and_listed(alice: Person, tmp_path: Path) -> None:
+    folder = write(tmp_path / "notes", {"a.md": "A cat.\n"})
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.md")).write_text("A dog.\n")
+    done = run("import_from", "markdown", folder, "--user", "alice", "--apply")
+    assert (done["made"], list(done["at"].values())) == (1, [["\ufffd.md"]])
+
+
+def test_bad_rows_of_a_lancedb_are_skipped_and_listed(alice: Person, tmp_path: Path) -> None:
+    folder = lance_folder(
+        tmp_path / "lancedb",
+        lance_row(1, text="A cat."),
+        lance_row(2, text="A\0dog."),
+        lance_row(3, createdAt=float("nan")),
+        lance_row(4, createdAt=1e300),
+        lance_row(5, createdAt=-1e16),
+        lance_row(6, importance=float("nan")),
+        lance_row(7, agentId="a\0b"),
+        lance_row(8, agentId="y" * 100_000),
+        lance_row(9, sessionId="\0"),
+    )
+    done = run("migrate_openclaw", folder, "--user", "alice", "--apply")
+    assert done["made"] == 2
+    rows = sorted(place for places in done["at"].values() for place in places)
+    assert rows == [f"row {number}" for number in (2, 3, 4, 5, 7, 8, 9)]

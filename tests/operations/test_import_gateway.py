@@ -110,6 +110,7 @@ def test_a_plan_counts_and_keeps_nothing(original: OriginalGateway) -> None:
         "new": COUNTS,
         "duplicates": {"memory_attachments": 1},
         "left": {"memory_overrides: not active": 1},
+        "at": {"memory_overrides: not active": [2]},
     }
     assert dump() == before
     assert not Job.objects.exists()

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.storable import Repair
 from engines.everos.client import wire
 from engines.everos.client.queries import Tree, needs_gateway
 from store.external.engine_ids import AgentNames
@@ -14,6 +15,7 @@ from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
 logger = logging.getLogger("memory_gateway.upstream")
 
 _UNRETURNED_FIELDS = frozenset({"parent_type", "parent_id"})  # EverOS filters by them but does not return them
+_MAX_RAW_BYTES = 2**20
 _Json = dict[str, Any]
 
 
@@ -104,14 +106,15 @@ def _hit(record: wire.AnyRecord, sent: _Json, rank: int, names: Names, *, is_bou
             raw[key] = names.agents.restore(named)
     if isinstance(senders := raw.get("sender_ids"), list):
         raw["sender_ids"] = [names.agents.restore(item) if isinstance(item, str) else item for item in senders]
+    repair = Repair()
     return Hit(
         memory_id=raw["id"],
         memory_type=record.memory_type,
         session_id=session_id,
         text=record.text,
         score=score,
-        created_at_ms=record.created_at_ms,
-        raw=raw,
+        created_at_ms=repair.ms("created_at_ms", record.created_at_ms),
+        raw=repair.json("raw", raw, max_bytes=_MAX_RAW_BYTES),
         legs={"upstream": {"score": record.score, "rank": rank}},
     )
 

@@ -1,5 +1,6 @@
 """Validate answers of EverOS 1.0 to 1.6 as typed values: limited size, JSON only, unknown keys ignored."""
 
+import logging
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -19,8 +20,11 @@ from pydantic import (
 
 from core.json_data import without_base64
 from core.network.http_client import Response
+from core.storable import Repair, parse_json
 from engines.everos.client.failures import invalid_response
 from store.types import MemoryType
+
+logger = logging.getLogger("memory_gateway.upstream")
 
 _MAX_ANSWER_BYTES = 16 * 2**20
 _MAX_ERROR_BYTES = 64 * 1024
@@ -246,14 +250,22 @@ class HealthAnswer(_Wire):
 
 
 def read_json(response: Response) -> Any:
-    """Return the JSON body. Raises: `InvalidResponse` for anything else."""
+    """Return the JSON body, made storable. Raises: `InvalidResponse` for anything else."""
     content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise invalid_response(f"{response.status} as {content_type[:80] or 'nothing'}")
+    body, repair = response.body(_MAX_ANSWER_BYTES), Repair()
     try:
-        return orjson.loads(response.body(_MAX_ANSWER_BYTES))
+        value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise invalid_response(f"not valid JSON: {error}") from None
+        try:
+            value = parse_json(body)  # also with lone surrogates and long numbers
+        except ValueError:
+            raise invalid_response(f"not valid JSON: {error}") from None
+    value = repair.json("answer", value)
+    if repair.changes:
+        logger.warning("EverOS: part of an answer was replaced: %s", repair.changes[0].message)
+    return value
 
 
 def read_refusal(response: Response) -> tuple[str, str]:

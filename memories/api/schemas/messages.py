@@ -19,6 +19,7 @@ from core.ids import DisplayName, Name, NewSessionId, SessionId
 from core.messages import Message as _
 from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Body
+from core.storable import MAX_GIVEN_JSON_BYTES, check_json
 from core.times import as_ms
 from documents.mime_types import ContentType
 from engines.port import FlushStatus
@@ -56,6 +57,11 @@ def _text_or_items(schema: dict[str, Any]) -> None:
     """Describe the values that `_as_items` accepts."""
     items = {name: schema.pop(name) for name in ("type", "items", "maxItems")}
     schema["anyOf"] = [{"type": "string", "maxLength": MAX_ITEM_TEXT_CHARS}, items, {"type": "null"}]
+
+
+def _checked_extras(value: dict[str, Any]) -> dict[str, Any]:
+    check_json(value, max_bytes=MAX_GIVEN_JSON_BYTES)
+    return value
 
 
 def _decoded(value: object) -> object:
@@ -102,7 +108,9 @@ class ContentItemIn(Body):
     name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)] | None = Field(
         None, description="The file's name. Memories that mention it return the file as an attachment."
     )
-    extras: dict[str, Any] | None = Field(None, description="Data of your own, stored with the message.")
+    extras: Annotated[dict[str, Any], AfterValidator(_checked_extras)] | None = Field(
+        None, description="Data of your own, at most 64 KiB of JSON, stored with the message."
+    )
 
     @model_validator(mode="after")
     def _require_content(self) -> Self:

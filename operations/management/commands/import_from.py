@@ -10,7 +10,7 @@ from core.ids import check_name
 from operations import jobs
 from operations.commands import Answer, JobCommand
 from operations.importers import import_from
-from operations.importers.import_from import Request
+from operations.importers.import_from import Plan, Request
 from operations.importers.sources import READERS
 from store.types import Owner
 
@@ -50,9 +50,9 @@ class Command(JobCommand):
             return Answer(done.result, f"Removed {undone:,} memories. {left:,} were edited or purged since.")
         request = _request(**options)
         planned = import_from.plan(request, report=self.report)
-        data = {"new": planned.new, "duplicates": planned.duplicates, "left": dict(planned.left)}
-        left = ", ".join(f"{number:,} {reason}" for reason, number in planned.left.most_common()) or "none"
-        text = f"{planned.new:,} new memories, {planned.duplicates:,} duplicates. Not imported: {left}."
+        data = {"new": planned.new, "duplicates": planned.duplicates, "left": dict(planned.left), "at": planned.places}
+        left = _left(planned)
+        text = f"{planned.new:,} new memories, {planned.duplicates:,} duplicates. {left}"
         if not apply:
             return Answer(data, f"{text} Import with --apply.")
         total = planned.new + planned.duplicates
@@ -62,8 +62,18 @@ class Command(JobCommand):
         return Answer(
             {**data, "job": str(done.pk), "made": made},
             f"Imported {made:,} memories, skipped {skipped:,} that exist already or were deleted. "
-            f"Not imported: {left}. Undo with --undo {done.pk}",
+            f"{left} Undo with --undo {done.pk}",
         )
+
+
+def _left(planned: Plan) -> str:
+    """Return a sentence with the parts of the source that are not imported, by reason and with their first places."""
+    parts = []
+    for reason, number in planned.left.most_common():
+        places = planned.places[reason]
+        more = ", …" if number > len(places) else ""
+        parts.append(f"{number:,} {reason} ({', '.join(places)}{more})")
+    return f"{planned.left.total():,} of {planned.total:,} skipped{': ' if parts else ''}{'; '.join(parts)}."
 
 
 def _request(*, source: str | None, path: Path | None, user: str | None, **options: Any) -> Request:

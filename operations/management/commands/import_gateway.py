@@ -37,18 +37,26 @@ class Command(JobCommand):
         folder = path.parent / "storage" if storage is None else storage
         planned = import_gateway.plan(path, folder, actor=ACTOR, report=self.report)
         data = planned.as_json()
-        lines = [f"{title}: {_counts(data[name])}." for name, title in _TITLES.items()]
+        lines = _lines(data)
         if not apply:
             return Answer(data, "\n".join([*lines, "Import with --apply."]))
-        total = sum(sum(counts.values()) for counts in data.values())
+        total = sum(sum(data[name].values()) for name in _TITLES)
         done = self.run_job(import_gateway.start(path, folder, total=total, actor=ACTOR))
-        data = {name: done.result[name] for name in _TITLES}
-        lines = [f"{title}: {_counts(data[name])}." for name, title in _TITLES.items()]
-        return Answer({**data, "job": str(done.pk)}, "\n".join([*lines, f"Undo with --undo {done.pk}"]))
+        data = {name: done.result[name] for name in (*_TITLES, "at")}
+        return Answer({**data, "job": str(done.pk)}, "\n".join([*_lines(data), f"Undo with --undo {done.pk}"]))
 
 
 _TITLES: Final = {"new": "New", "duplicates": "Known already", "left": "Not imported"}
 
 
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{number:,} {name}" for name, number in counts.items()) or "none"
+def _lines(data: dict[str, Any]) -> list[str]:
+    """Return the counts as lines; the first rows of what is not imported follow its reason."""
+    lines = []
+    for name, title in _TITLES.items():
+        counts = [f"{number:,} {what}{_rows(data['at'].get(what))}" for what, number in data[name].items()]
+        lines.append(f"{title}: {', '.join(counts) or 'none'}.")
+    return lines
+
+
+def _rows(numbers: list[int] | None) -> str:
+    return f" (rows {', '.join(map(str, numbers))})" if numbers else ""
