@@ -20,6 +20,6 @@ class ReadableJSONField(models.JSONField):
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         if value is None or isinstance(expression, KeyTransform):
-            return super().from_db_value(value, expression, connection)  # type: ignore[misc]
+            return super().from_db_value(value, expression, connection)
         place = f"{self.model._meta.db_table}.{self.column}"  # noqa: SLF001
         return readable.read_strings(value, place) if self.default is list else readable.read_json(value, dict, place)

@@ -110,12 +110,10 @@ def import_archive(
 
     An existing user is kept (`skip`), replaced (`replace`: keys stay unless the archive has some, and later deletions
     are repeated), or prevents the import (`fail`). An erased user is left out (`skip`) or prevents the import, unless
-    `even_erased`.
+    `even_erased`. After a stop between two users, `skip` continues.
 
-    A user is imported completely or not at all; after a stop between two users, `skip` continues. A memory that cannot
-    be stored is made storable; a session, resource or decision that cannot be stored refuses its user, because without
-    it deleted text would come back. Raises: `InvalidInput` for a damaged archive and if all users are refused,
-    `Conflict`, `NotFound`, `NoSpace`, `Stopped`.
+    A memory that cannot be stored is repaired; a session, resource or decision refuses its user. Raises:
+    `InvalidInput` for a damaged archive and if all users are refused, `Conflict`, `NotFound`, `NoSpace`, `Stopped`.
     """
     with Reader(path, FORMAT, oldest=1) as archive:
         archived = _archived_users(archive)
@@ -359,7 +357,8 @@ def _rows(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> 
         return
     convert = old_archives.CONVERTERS.get(table.name) if archive.manifest["version"] < VERSION else None
     for number, line in archive.lines(name, is_checked=not table.is_repaired):
-        place, changes = f"{name}, line {number}", []
+        place = f"{name}, line {number}"
+        changes: list[FieldError] = []
         with _naming(place):
             data = convert(line) if convert else line
             if table.is_repaired and isinstance(data, dict):

@@ -1,6 +1,6 @@
 """Make rows storable when they are exported, and the rows of archives that may be changed when they are imported.
 
-A row of a database may hold what no other database or JSON reader accepts, and an archive what nobody exported.
+A row of a database may hold what no other database or JSON reader accepts, and an archive what no gateway exported.
 Memories, profiles and audit events are made storable: replaced characters, times within the calendar, cut data. Users,
 sessions, resources and decisions of an archive are not, because a changed or skipped decision would bring back what a
 user deleted: one of them that cannot be stored refuses its user.
@@ -56,7 +56,7 @@ def _value(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:
     return function(field, value, repair) if function else value
 
 
-def _json(field: "JSONField[Any, Any]", value: Any, repair: Repair) -> Any:
+def _json(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:
     kind = list if field.default is list else dict
     if not isinstance(value, kind):
         if not field.has_default():
@@ -129,7 +129,7 @@ def _is_finite(value: float) -> bool:
         return False
 
 
-_BY_KIND: Final[tuple[tuple[Any, Callable[["Field[Any, Any]", Any, Repair], Any]], ...]] = (
+_BY_KIND: Final[tuple[tuple[Any, Callable[[Any, Any, Repair], Any]], ...]] = (
     (JSONField, _json),
     (DateTimeField, _moment),
     ((CharField, TextField), _text),

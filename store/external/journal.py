@@ -240,7 +240,7 @@ def message_of(row: Memory) -> Message:
     try:
         return _message(row.payload["message"])
     except (AttributeError, KeyError, TypeError, ValueError):
-        readable.log_once(f"memory {row.memory_id} (row {row.pk})", "it is not a message of the journal")
+        readable.log_once(repr(row.payload), f"memory {row.memory_id} (row {row.pk})", "it is not a message")
     role: Role = "system" if row.category == _SYSTEM else "assistant" if row.agent_id else "user"
     return Message(row.sender_id, role, row.created_at_ms, (ContentItem("text", text=row.text),))
 

@@ -31,7 +31,7 @@ TEXTS = ["The walrus is bad.", "The walrus is fine.", "A walrus stays."]
 
 @pytest.fixture(params=[*PAYLOADS, *TIMES, "sources", "supersedes"])
 def bad(request: pytest.FixtureRequest, alice: Person) -> str:
-    """Give alice three memories, the first of which is bad; return its id."""
+    """Give alice three memories. The first is bad; return its id."""
     if request.param in ON_SQLITE and connection.vendor != "sqlite":
         pytest.skip("PostgreSQL cannot hold it")
     say(alice, "chat:c1", *TEXTS)
