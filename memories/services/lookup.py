@@ -7,6 +7,7 @@ from accounts.models import MemoryUser, Principal
 from core.errors import Conflict, InvalidInput, NotFound
 from core.ids import check_session_id, parse_session_id
 from core.messages import Message as _
+from core.storable import NotStorable, check_text
 from engines.registry import get_engine
 from store.types import Owner, StoredMemory
 
@@ -37,8 +38,10 @@ class MemoryRef:
 
 def get_memory(user_pk: UUID, ref: MemoryRef) -> StoredMemory:
     """Return the user's memory, a deleted one too. Raises: `NotFound`, `InvalidInput` if several scopes have one."""
-    if "\x00" in ref.memory_id:  # PostgreSQL refuses the query
-        raise NotFound(_("There is no such memory."))
+    try:
+        check_text(ref.memory_id)
+    except NotStorable:
+        raise NotFound(_("There is no such memory.")) from None
     found = get_engine().find(user_pk, ref.memory_id, app_id=ref.app_id, project_id=ref.project_id)
     if ref.session_id is not None:
         found = [memory for memory in found if memory.session_id == ref.session_id]

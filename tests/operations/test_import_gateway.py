@@ -426,3 +426,47 @@ def test_a_killed_import_loses_nothing_and_doubles_nothing(tmp_path: Path) -> No
     assert json.loads(undone.stdout)["left"] == 0
     assert counts() == before
     assert not [path for path in (data / "storage").rglob("content*") if path.is_file()]
+
+
+BAD = {
+    "a name that is not UTF-8": {"users": ("\udcff", "uk_" + "x" * 43, AT)},
+    "a name with NUL": {"users": ("a\0b", "uk_" + "x" * 43, AT)},
+    "a tombstone of a memory that is not UTF-8": {"memory_tombstones": ("t_x", "ann", "\udcff", "chat:1", "", AT)},
+    "a reason with NUL": {"memory_tombstones": ("t_x", "ann", "m", "chat:1", "a\0b", AT)},
+    "a session that is not UTF-8": {"memory_tombstones": ("t_x", "ann", "m", "\udcff", "", AT)},
+    "a text that is not UTF-8": {"memory_overrides": ("o_x", "ann", "m", "chat:1", "\udcff", "active", AT, AT)},
+    "an id of 100,000 characters": {"memory_overrides": ("o_x", "ann", "m" * 100_000, "chat:1", "x", "active", AT, AT)},
+    "an attachment that is not UTF-8": {
+        "memory_attachments": ("a_x", "ann", "default", "default", "chat:1", "doc", "\udcff", "http://a/b", "x", AT)
+    },
+    "an attachment of a session that is not UTF-8": {
+        "memory_attachments": ("a_x", "ann", "default", "default", "\udcff", "doc", "n", "http://a/b", "x", AT)
+    },
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_row_is_skipped_and_listed(name: str, tmp_path: Path) -> None:
+    gateway = OriginalGateway(tmp_path / "original")
+    gateway.user("ann")
+    [(table, row)] = BAD[name].items()
+    with closing(sqlite3.connect(gateway.path)) as database, database:
+        values = [
+            value.encode(errors="surrogateescape") if isinstance(value, str) and not value.isascii() else value
+            for value in row
+        ]
+        slots = ", ".join("CAST(? AS TEXT)" for _ in values)
+        database.execute(f"INSERT INTO {table} VALUES ({slots})", values)
+    gateway.user("ben")
+    done = run(str(gateway.path), "--apply")
+    assert sum(done["left"].values()) == 1
+    assert [places for at, places in done["at"].items() if at.startswith(table)] == [[2 if table == "users" else 1]]
+    assert MemoryUser.objects.filter(user_id__in=["ann", "ben"]).count() == 2
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "-1", "1e300"])
+def test_a_time_outside_the_calendar_is_that_of_the_import(at: str, tmp_path: Path) -> None:
+    gateway = OriginalGateway(tmp_path / "original")
+    gateway.insert("users", ("ann", "uk_" + "a" * 43, at))
+    assert run(str(gateway.path), "--apply")["new"]["users"] == 1
+    assert 2026 <= MemoryUser.objects.get(user_id="ann").created_at.year < 9999

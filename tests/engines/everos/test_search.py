@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from core.errors import EngineUnavailable
+from core.persistence.checked_rows import check_row
+from core.storable import check_json, check_ms, check_text
+from engines.everos import mirror
 from engines.everos.adapter import EverOSEngine
 from engines.everos.client.failures import InvalidResponse, NotConfigured
 from store.models import Session
 from store.types import Hit, ListRequest, SearchRequest
 from tests.conftest import Person
-from tests.engines.everos.conftest import NOON, message_of
+from tests.engines.everos.conftest import NOON, MockedEverOS, make_client, message_of, no_wait
 from tests.stub_upstream import Fault, StubUpstream
 
 CALLER_FILTERS = {"timestamp": {"gte": "2026-05-28T20:26:40+00:00"}}
@@ -385,3 +390,56 @@ def test_session_ids_with_surrounding_white_space_keep_their_memories(
     assert [hit.session_id for hit in search_hits(engine, alice, session_ids=(session_id,))] == [session_id]
     (listed,) = engine.list(alice.owner, ListRequest(session_id=session_id)).memories
     assert "black tea" in listed.text
+
+
+HOSTILE = {
+    "NUL": rb'"episode": "tea\u0000"',
+    "lone surrogate": rb'"episode": "tea\ud800"',
+    "lone surrogate in a key": rb'"\udfff": 1',
+    "long integer": b'"count": ' + b"9" * 400,
+    "integer of 5,000 digits": b'"count": ' + b"9" * 5000,
+    "large float": b'"count": 1e300',
+    "NaN": b'"count": NaN',
+    "deep": b'"tree": ' + b"[" * 300 + b"]" * 300,
+    "large": b'"details": "' + b"x" * (3 * 2**20) + b'"',
+    "time before the calendar": b'"timestamp": "0001-01-01T00:00:00+14:00"',
+    "time after the calendar": b'"timestamp": "9999-12-31T23:59:59-14:00"',
+}
+"""Fields of an episode that no database, JSON parser or calendar takes."""
+
+
+def hostile_answer(person: Person, field: bytes) -> bytes:
+    """Return an answer with an episode that has the field, and with an ordinary one."""
+    name = field.partition(b'"')[2].partition(b'"')[0].decode()
+    first = {key: value for key, value in episode(person, number=1).items() if key != name}
+    bad, good = orjson.dumps(first)[:-1] + b", " + field + b"}", orjson.dumps(episode(person, number=2))
+    return b'{"request_id": "x", "data": {"episodes": [%s, %s], "total_count": 2}}' % (bad, good)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_field_of_everos_makes_a_search_fail(mocked: MockedEverOS, alice: Person, name: str) -> None:
+    """Its memory is found, with what cannot be stored replaced, and the others unchanged."""
+    Session.objects.create(
+        user_id=alice.user_pk, session_id="chat:1", engine_session_id="chat:1", kind="chat", flushed_at=timezone.now()
+    )
+    mocked.answer("memory/search", hostile_answer(alice, HOSTILE[name]))
+    engine = EverOSEngine(make_client(), batch_size=3, sleep=no_wait)
+    bad, good = sorted(search_hits(engine, alice), key=lambda hit: hit.memory_id)
+    assert bad.text.startswith("tea")
+    for hit in (bad, good):
+        check_text(hit.text)
+        check_ms(hit.created_at_ms)
+        assert len(orjson.dumps(check_json(hit.raw))) < 2**21
+    assert good.raw == episode(alice, number=2)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_field_of_everos_prevents_a_copy(mocked: MockedEverOS, alice: Person, name: str) -> None:
+    session = Session.objects.create(
+        user_id=alice.user_pk, session_id="chat:1", engine_session_id="chat:1", kind="chat"
+    )
+    mocked.answer("memory/get", hostile_answer(alice, HOSTILE[name]))
+    client = make_client()
+    assert mirror.pull(client, alice.owner, session, client.deadline()) == 2
+    for row in mirror.episodes(session):
+        check_row(row)
