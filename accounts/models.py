@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.background.leases import Leased
 from core.persistence.checked_rows import CheckedModel
+from core.persistence.json_field import ReadableJSONField
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +277,7 @@ class AuditEvent(models.Model):
     subject_type = models.CharField(_("subject type"), max_length=32)
     subject_id = models.CharField(_("subject ID"), max_length=256, blank=True)
     request_id = models.CharField(_("request ID"), max_length=64, blank=True)
-    detail = models.JSONField(_("detail"), default=dict, blank=True)
+    detail = ReadableJSONField(_("detail"), default=dict, blank=True)
 
     class Meta:
         verbose_name = _("audit event")

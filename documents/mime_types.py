@@ -150,7 +150,7 @@ _SEARCH_WORDS: Final = {
 }
 
 
-def search_words_of(mime_type: str | None) -> str:
+def search_words_of(mime_type: object) -> str:
     """Return common words for a file type ("the PowerPoint about …"), in English and Chinese; empty for plain text."""
     mime = normalize(mime_type) or ""
     return _SEARCH_WORDS.get(mime) or _SEARCH_WORDS.get(mime.partition("/")[0], "")
@@ -162,9 +162,9 @@ def is_allowed(mime_type: str, allowed: Collection[str]) -> bool:
     return any(name.lower() in {mime_type, family, "*/*"} for name in allowed)
 
 
-def normalize(mime_type: str | None) -> str | None:
-    """Return the canonical name of a type, in lower case and without parameters; None for an empty one."""
-    name = (mime_type or "").split(";", 1)[0].strip().lower()
+def normalize(mime_type: object) -> str | None:
+    """Return the canonical name of a type, in lower case and without parameters; None for an empty one or no text."""
+    name = (mime_type if isinstance(mime_type, str) else "").split(";", 1)[0].strip().lower()
     if not name or name in {OCTET_STREAM, "binary/octet-stream"}:
         return None
     return ALIASES.get(name, name)

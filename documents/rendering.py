@@ -23,7 +23,7 @@ def is_available() -> bool:
     return all(importlib.util.find_spec(name) is not None for name in ("pypdfium2", "PIL"))
 
 
-def can_draw(mime_type: str | None, page: object) -> bool:
+def can_draw(mime_type: object, page: object) -> bool:
     """Return True for a picture, and for a page of a PDF."""
     mime = mt.normalize(mime_type)
     return is_available() and (mt.is_picture(mime) or (mime == mt.PDF and isinstance(page, int) and page > 0))

@@ -82,7 +82,8 @@ class Table:
     `user` is the look-up of the user's key, or of the user id if `is_by_name`. `order` is a total order, which an
     import keeps. `key` is the natural key among the user's rows, empty if the primary key is not generated. Fields in
     `left_out` are not exported; those in `cleared_by_purge` may be empty after a purge. `change_paths` changes the
-    paths of files in a row; `allowed_paths` are those that an archive may contain.
+    paths of files in a row; `allowed_paths` are those that an archive may contain. An import makes the rows storable if
+    the table `is_repaired`; one row of another table that cannot be stored refuses its user.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Table:
     order: tuple[str, ...] = ("pk",)
     key: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
+    is_repaired: bool = False
     cleared_by_purge: frozenset[str] = frozenset()
     change_paths: Callable[[Row, Change], Row] = lambda row, _: row
     allowed_paths: re.Pattern[str] | None = None
@@ -109,6 +111,7 @@ MEMORIES = Table(
     model=Memory,
     key=_SCOPED_MEMORY,
     left_out=frozenset({"is_indexed", "token_count"}),
+    is_repaired=True,
     cleared_by_purge=frozenset({"text"}),
     change_paths=change_message,
     allowed_paths=PACKED,
@@ -128,7 +131,7 @@ ATTACHMENTS = Table(
     model=Attachment,
     change_paths=lambda row, change: {**row, "internal_uri": change(row["internal_uri"])},
 )
-AUDIT = Table(name="audit", model=AuditEvent, user="user_id", is_by_name=True)
+AUDIT = Table(name="audit", model=AuditEvent, user="user_id", is_by_name=True, is_repaired=True)
 
 PORTABLE: tuple[Table, ...] = (
     USER,
@@ -145,12 +148,13 @@ PORTABLE: tuple[Table, ...] = (
         user="override__user",
         order=("override__created_at", "override_id", "number"),
     ),
-    Table(name="profiles", model=ProfileMemory, user="owner", order=("memory_type",)),
+    Table(name="profiles", model=ProfileMemory, user="owner", order=("memory_type",), is_repaired=True),
     Table(
         name="profile_revisions",
         model=ProfileRevision,
         user="profile__owner",
         order=("profile__memory_type", "version"),
+        is_repaired=True,
     ),
     AUDIT,
 )

@@ -5,6 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
 from core.persistence.checked_rows import CheckedModel
+from core.persistence.json_field import ReadableJSONField
 
 
 class ProfileMemory(CheckedModel):
@@ -21,7 +22,7 @@ class ProfileMemory(CheckedModel):
     id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
     memory_type = models.CharField(_("document type"), max_length=20, choices=MemoryType)
-    content = models.JSONField(_("content"))
+    content = ReadableJSONField(_("content"))
     status = models.CharField(_("status"), max_length=20, choices=MemoryStatus, default=MemoryStatus.ACTIVE)
     version = models.PositiveIntegerField(
         _("version"), help_text=_("Incremented by every change; the ETag is derived from it.")
@@ -58,7 +59,7 @@ class ProfileRevision(CheckedModel):
     profile = models.ForeignKey(ProfileMemory, models.CASCADE, verbose_name=_("profile"), related_name="revisions")
     version = models.PositiveIntegerField(_("version"))
     action = models.CharField(_("action"), max_length=16, choices=Action)
-    content = models.JSONField(_("content"))
+    content = ReadableJSONField(_("content"))
     actor_kind = models.CharField(_("actor type"), max_length=16)
     actor = models.CharField(_("actor"), max_length=150, blank=True)
     agent_id = models.CharField(_("agent ID"), max_length=64, blank=True, default="")

@@ -10,6 +10,7 @@ from core.background.leases import Claimable
 from core.background.model_calls import PendingCall
 from core.localization import MessageField
 from core.persistence.checked_rows import CheckedModel
+from core.persistence.json_field import ReadableJSONField
 from core.persistence.sql import uuid_value
 from store.types import Owner
 
@@ -205,10 +206,10 @@ class Memory(CheckedModel):
     )
     seq = models.IntegerField(_("seq"), default=0)
     chunk_index = models.IntegerField(_("chunk index"), null=True, blank=True)
-    sources = models.JSONField(_("sources"), default=list, blank=True)
-    supersedes = models.JSONField(_("supersedes"), default=list, blank=True)
+    sources = ReadableJSONField(_("sources"), default=list, blank=True)
+    supersedes = ReadableJSONField(_("supersedes"), default=list, blank=True)
     superseded_by = models.CharField(_("superseded by"), max_length=256, blank=True)
-    payload = models.JSONField(_("payload"), default=dict, blank=True)
+    payload = ReadableJSONField(_("payload"), default=dict, blank=True)
     created_at_ms = models.BigIntegerField(_("created at ms"))
     origin = models.CharField(_("origin"), max_length=10, choices=Origin, default=Origin.EMBEDDED)
     is_indexed = models.BooleanField(_("is indexed"), default=False)

@@ -217,8 +217,8 @@ class StoredMemory:
     @property
     def envelope(self) -> Mapping[str, Any]:
         """Return the role, sender name and tool calls of the memory's message; empty for memories without one."""
-        envelope: Mapping[str, Any] = self.payload.get("message", self.payload)  # a journal entry's is nested
-        return envelope
+        message = self.payload.get("message")  # a journal entry's is nested
+        return message if isinstance(message, Mapping) else self.payload
 
     @property
     def turn(self) -> tuple[Owner, str | None, str]:

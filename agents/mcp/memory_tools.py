@@ -10,10 +10,10 @@ from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import visible
 from agents.tools.results import Result, failed, framed, quoted, result, without_recalled_memories
 from agents.tools.store import refused_category
-from core import pagination
+from core import pagination, readable
 from core.ids import Name, SessionId
 from core.storable import check_text
-from core.times import from_ms, isoformat
+from core.times import isoformat
 from engines.registry import get_engine
 from memories.api import rendering
 from memories.api.schemas.memories import KindOfMemory, MemoryPage, OverrideText
@@ -129,7 +129,7 @@ def search(caller: Caller, arguments: SearchArguments) -> Result:
             "source_scope": one.scope,
             "text": one.hit.text,
             "score": one.hit.score,
-            "created_at": isoformat(from_ms(one.hit.created_at_ms)),
+            "created_at": isoformat(readable.moment(one.hit.created_at_ms)),
             "attachments": [file.name for file in one.attachments],
         }
         for one in found
@@ -140,7 +140,9 @@ def search(caller: Caller, arguments: SearchArguments) -> Result:
 def _found_line(number: int, found: ScopedHit) -> str:
     hit = found.hit
     files_of = "".join(f" [file: {quoted(file.name)}]" for file in found.attachments)
-    return f"{number}. {isoformat(from_ms(hit.created_at_ms))} {quoted(hit.text)}{files_of} [id: {hit.memory_id}]"
+    return (
+        f"{number}. {isoformat(readable.moment(hit.created_at_ms))} {quoted(hit.text)}{files_of} [id: {hit.memory_id}]"
+    )
 
 
 def list_memories(caller: Caller, arguments: ListArguments) -> Result:
@@ -169,7 +171,7 @@ def list_memories(caller: Caller, arguments: ListArguments) -> Result:
 
 def _line(number: int, memory: StoredMemory) -> str:
     kind = memory.category or memory.memory_type
-    created_at = isoformat(from_ms(memory.created_at_ms))
+    created_at = isoformat(readable.moment(memory.created_at_ms))
     return f"{number}. [{kind}] {created_at} {quoted(memory.text)} [id: {memory.memory_id}]"
 
 

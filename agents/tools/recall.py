@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 from agents.tools.arguments import MAX_LIMIT, RecallArguments
 from agents.tools.caller import Caller
 from agents.tools.results import Result, failed, framed, quoted, result
-from core.times import from_ms, isoformat
+from core import readable
+from core.times import isoformat
 from memories.services.search import SearchCommand
 from memories.services.search_log import logged_search
 from store.models import Memory, owned_by
@@ -33,7 +34,7 @@ class Recalled(NamedTuple):
         return {**fields, "createdAt": created_at_ms}
 
     def line(self, number: int) -> str:
-        created_at = isoformat(from_ms(self.created_at_ms))
+        created_at = isoformat(readable.moment(self.created_at_ms))
         return f"{number}. [{self.category}] {created_at} {quoted(self.text)} ({self.score:.0%}) [id: {self.id}]"
 
 

@@ -23,9 +23,9 @@ from console import navigation
 from console.audit_labels import ACTIONS
 from console.filters import Filters
 from console.text import MemoryItem, Piece, language_of, mark, parts
+from core import readable
 from core.localization import localized
 from core.messages import MANAGE
-from core.times import from_ms
 from documents import rendering
 from operations.models import Job
 from resources.models import Resource
@@ -312,7 +312,7 @@ def moment(value: int | datetime | None) -> str:
     """Return a time, or Unix milliseconds, to the minute; second and time zone are in its tooltip."""
     if value is None:
         return ""
-    when = timezone.localtime(value if isinstance(value, datetime) else from_ms(value))
+    when = timezone.localtime(readable.moment(value))
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         when.isoformat(timespec="seconds"),
@@ -324,7 +324,7 @@ def moment(value: int | datetime | None) -> str:
 @register.filter
 def clock(value: int | datetime) -> SafeString:
     """Return a time, or Unix milliseconds, as the time of day, to the second."""
-    when = timezone.localtime(value if isinstance(value, datetime) else from_ms(value))
+    when = timezone.localtime(readable.moment(value))
     return format_html('<time datetime="{}">{}</time>', when.isoformat(timespec="seconds"), f"{when:%H:%M:%S}")
 
 

@@ -24,11 +24,11 @@ from console.forms import ImportForm
 from console.keyset import newest_first
 from console.signed_values import read_import, sign_import
 from console.views.bulk import PURGE, REREAD, undo_permission
+from core import readable
 from core.errors import GatewayError
 from core.localization import localized
 from core.persistence.files import stored_files
 from core.rest import Forbidden
-from core.times import from_ms
 from operations import jobs, operator_jobs
 from operations.importers import import_from, import_gateway
 from operations.models import Job
@@ -79,7 +79,7 @@ _STOP_PERMISSIONS: Final = {
 
 
 def _moment(milliseconds: int) -> str:
-    return f"{timezone.localtime(from_ms(milliseconds)):%Y-%m-%d %H:%M}"
+    return f"{timezone.localtime(readable.moment(milliseconds)):%Y-%m-%d %H:%M}"
 
 
 def _user(pk: str) -> str:

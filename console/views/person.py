@@ -20,8 +20,8 @@ from console.access import VIEW, page, render
 from console.filters import TranscriptFilters
 from console.text import memory_item
 from console.views.memories import page_links
+from core import readable
 from core.errors import existing
-from core.times import from_ms
 from memories.models import OverrideRevision, Tombstone
 from store import browse, categories
 from store.browse import Selection
@@ -111,7 +111,7 @@ def _derived(session: Session) -> defaultdict[str, list[StoredMemory]]:
 def timeline(user: MemoryUser) -> list[TimelineEvent]:
     """Return the latest facts, edits, replacements and deletions of a user, newest first. Four statements."""
     facts = browse.page(Selection(user_pk=user.pk, tab="user"), limit=EVENTS).memories
-    events = [TimelineEvent(from_ms(memory.created_at_ms), "written", memory, memory.text) for memory in facts]
+    events = [TimelineEvent(readable.moment(memory.created_at_ms), "written", memory, memory.text) for memory in facts]
     revisions = OverrideRevision.objects.select_related("override__row__session", "override__row__user")
     for one in revisions.filter(override__user=user, number__gt=0).order_by("-pk")[:EVENTS]:
         if row := one.override.row:

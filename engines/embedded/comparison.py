@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from django.db.models import QuerySet
 from pydantic import Field
 
-from core.times import from_ms
+from core import readable
 from engines.embedded.extraction_prompts import MAX_REPLACED
 from engines.embedded.extraction_windows import KNOWN_ORIGINS
 from engines.embedded.llm import RULE, Answer, ChatClient
@@ -109,4 +109,4 @@ def _live(owner: Owner) -> QuerySet[Memory]:
 
 
 def _day(row: Memory) -> str:
-    return from_ms(row.created_at_ms).date().isoformat()
+    return readable.moment(row.created_at_ms).date().isoformat()

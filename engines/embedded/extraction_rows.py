@@ -15,8 +15,9 @@ from typing import Any, Final
 import orjson
 from django.db.models.functions import Length
 
+from core import readable
 from core.persistence.checked_rows import repair_row
-from core.times import from_ms, to_ms
+from core.times import to_ms
 from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, ExtractionAnswer, ProfileAnswer, is_of_user
 from engines.embedded.extraction_windows import Window, role_of
 from store import storage
@@ -194,7 +195,7 @@ def lines_of(facts: Sequence[Memory]) -> Iterator[Mapping[str, Any]]:
         yield {
             "memory": row.text,
             "kind": row.category.rpartition("_")[2],
-            "day": from_ms(row.created_at_ms).date().isoformat(),
+            "day": readable.moment(row.created_at_ms).date().isoformat(),
         }
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from django.db.models import Q
 
-from core.times import from_ms
+from core import readable
 from store.models import IS_LIVE, Memory, PendingExtraction, owned_by
 from store.search.search import rank
 from store.types import MAX_TOP_K, Owner, SearchRequest
@@ -97,7 +97,7 @@ def _line(row: Memory) -> dict[str, Any]:
     line: dict[str, Any] = {
         "role": role_of(row),
         "speaker": row.speaker,
-        "at": from_ms(row.created_at_ms).isoformat(timespec="minutes"),
+        "at": readable.moment(row.created_at_ms).isoformat(timespec="minutes"),
         "text": row.text[:MAX_MESSAGE_CHARS],
     }
     if calls := row.payload.get("tool_calls"):

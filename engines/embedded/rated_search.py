@@ -17,11 +17,11 @@ from typing import Annotated, Any, Final
 from django.utils import timezone
 from pydantic import AfterValidator, Field
 
+from core import readable
 from core.limits.concurrency import search_lock
 from core.messages import Message as _
 from core.messages import joined
 from core.network.model_endpoint import EndpointError
-from core.times import from_ms
 from engines.embedded import llm, reranker
 from engines.embedded.llm import RULE, Answer
 from store.search import search as store_search
@@ -175,7 +175,7 @@ def _ratings_of_reranker(question: _Question) -> dict[int, float]:
 def _ratings_of_llm(question: _Question) -> dict[int, float]:
     lines: list[dict[str, Any]] = [{"question": question.query[:_MAX_QUERY_CHARS]}]
     for number, hit in enumerate(question.shown.values(), start=1):
-        day = from_ms(hit.created_at_ms).date().isoformat()
+        day = readable.moment(hit.created_at_ms).date().isoformat()
         lines.append({"number": number, "text": hit.text[:_MAX_RATED_CHARS], "day": day})
     answer = llm.client().ask(_RATE_PROMPT, lines, _Ratings, RATE_SECONDS)
     return {one.number - 1: one.rating / _MAX_RATING for one in answer.ratings}

@@ -1,7 +1,7 @@
 """Responses as plain data for orjson: no serializer on the hot path."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, get_args
 
 from core import pagination
 from core.ids import parse_session_id, resource_uri
@@ -14,7 +14,9 @@ from memories.queries import Event, override_ids
 from memories.services.search import ScopedHit, SearchAnswer
 from store.models import Session
 from store.neighbors import Neighbor
-from store.types import ListPage, Owner, StoredMemory
+from store.types import ListPage, Owner, Role, StoredMemory
+
+_ROLES: Final = get_args(Role)
 
 
 def search_answer(answer: SearchAnswer, *, explain: bool, context: int, raw: bool) -> dict[str, Any]:
@@ -54,9 +56,23 @@ def _result(found: ScopedHit, explain: bool, with_context: bool, with_raw: bool)
     return result
 
 
+_PLACE_FIELDS: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "page": int,
+    "heading": str,
+    "box": list,
+    "second": (int, float),
+    "until_second": (int, float),
+}
+
+
+def _if(kind: type | tuple[type, ...], value: Any) -> Any:
+    """Return a stored value if it is of the kind that the API promises, else None."""
+    return value if isinstance(value, kind) else None
+
+
 def _place(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return where a passage stands in its file; None for other memories."""
-    place = {name: raw.get(name) for name in ("page", "heading", "box", "second", "until_second")}
+    place = {name: _if(kind, raw.get(name)) for name, kind in _PLACE_FIELDS.items()}
     return place if any(value is not None for value in place.values()) else None
 
 
@@ -104,10 +120,10 @@ def memory(stored: StoredMemory, overrides: Mapping[str, str]) -> dict[str, Any]
         "category": stored.category,
         "importance": stored.importance,
         "sender_id": stored.sender_id,
-        "sender_name": envelope.get("sender_name"),
-        "role": envelope.get("role"),
-        "tool_calls": envelope.get("tool_calls") or None,
-        "tool_call_id": envelope.get("tool_call_id"),
+        "sender_name": _if(str, envelope.get("sender_name")),
+        "role": role if (role := envelope.get("role")) in _ROLES else None,
+        "tool_calls": _if(list, envelope.get("tool_calls")) or None,
+        "tool_call_id": _if(str, envelope.get("tool_call_id")),
         "agent_id": stored.agent_id,
         "timestamp_ms": stored.created_at_ms,
         "override_id": overrides.get(stored.memory_id),

@@ -20,15 +20,16 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 from core.errors import Conflict, InvalidInput, NoSpace, NotFound
+from core.json_data import cut_json
 from core.persistence.files import NO_SPACE
-from core.storable import check_json, parse_json
+from core.storable import STORED_DEPTH, NotStorable, check_json, parse_integer
 from operations.commands import Report
 
 VERSION = 2
 _MANIFEST, _DIGEST = "manifest.json", "manifest.sha256"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*){0,7}")
 _MAX_MANIFEST_BYTES = 256 * 2**20
-_MAX_LINE_BYTES = 64 * 2**20
+_MAX_LINE_BYTES = 2**30
 _SPOOL_BYTES = 4 * 2**20
 # Suffixes of the temporary files of archives; no other file has them.
 _PART, _FOLDER = ".mg-part", ".mg-files"
@@ -153,12 +154,17 @@ class Reader(contextlib.AbstractContextManager["Reader"]):
         if wrong:
             raise InvalidInput("The archive is damaged. Nothing was read from it: " + "; ".join(wrong[:20]) + ".")
 
-    def lines(self, name: str) -> Iterator[tuple[int, Any]]:
-        """Yield the JSON lines of a file with their numbers. Raises: `InvalidInput` naming the line."""
+    def lines(self, name: str, *, is_checked: bool = True) -> Iterator[tuple[int, Any]]:
+        """Yield the JSON lines of a file with their numbers; if not `is_checked`, also what no database stores.
+
+        Raises: `InvalidInput` naming the line.
+        """
         source = self.open(name)
         for number, line in enumerate(iter(partial(source.readline, _MAX_LINE_BYTES), b""), 1):
             try:
-                row = _parse_json(line)
+                row = _parse_json(line, is_checked=is_checked)
+            except NotStorable as error:
+                raise InvalidInput(f"{name}, line {number}: {'.'.join(error.path) or 'it'} {error.message}.") from None
             except ValueError:
                 raise InvalidInput(f"{name}, line {number}: not valid JSON.") from None
             yield number, row
@@ -267,6 +273,11 @@ def _checked_members(tar: tarfile.TarFile, size: int) -> dict[str, tarfile.TarIn
     return members
 
 
-def _parse_json(data: bytes) -> Any:
-    """Return parsed JSON. Raises: ValueError, also for values that no database stores."""
-    return check_json(parse_json(data))
+def _parse_json(data: bytes, *, is_checked: bool = True) -> Any:
+    """Return parsed JSON. Raises: ValueError; if `is_checked`, `NotStorable` for values that no database stores."""
+    try:
+        found = json.loads(data, parse_int=parse_integer)
+    except RecursionError:
+        # Two levels more than a value of a row may have: the check or repair finds that it is too deep.
+        found = json.loads(cut_json(data.decode(errors="surrogatepass"), STORED_DEPTH + 2), parse_int=parse_integer)
+    return check_json(found) if is_checked else found

@@ -3,19 +3,23 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, Literal, cast
+from textwrap import shorten
+from typing import Literal, NamedTuple, cast
 from uuid import UUID
 
 from django.db import DataError, IntegrityError, transaction
+from django.db.models import Exists, Model, OuterRef, Subquery
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
-from core.errors import Conflict, InvalidInput
+from core.errors import Conflict, FieldError, InvalidInput
 from core.ids import check_name
+from core.localization import localized
 from core.persistence.files import is_key, require_free
 from engines.registry import get_engine
 from memories.models import Tombstone
@@ -24,7 +28,8 @@ from operations import erase, files, tables
 from operations.archives import old_archives
 from operations.archives.archive import VERSION, Reader
 from operations.archives.export import FORMAT, MAX_NAMED_USERS
-from operations.archives.serialization import Loader
+from operations.archives.repairs import storable_row
+from operations.archives.serialization import Loader, fields_of
 from operations.cleanup import purge
 from operations.commands import Report, no_report
 from operations.tables import KEYS, MEMORIES, PORTABLE, USER, Row, Table
@@ -32,11 +37,14 @@ from resources.models import IN_TRASH, NOT_PURGED, Resource
 from resources.services import deletion
 from store import storage
 from store.index import keyword
-from store.models import Memory, Session
+from store.models import IS_SETTLED, Memory, Session
 from store.types import Owner
 
 OnConflict = Literal["skip", "replace", "fail"]
 _BATCH = 500
+_NAMED_CHANGES = 5
+_REPAIR_CHARS = 300
+MAX_NAMED_REPAIRS = 100
 _USER_KEY = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _LINES = re.compile(rf"users/({_USER_KEY})/({'|'.join(table.name for table in PORTABLE)})\.jsonl")
 _FILE = re.compile(rf"users/({_USER_KEY})/files/(.+)")
@@ -44,10 +52,17 @@ _FILE = re.compile(rf"users/({_USER_KEY})/files/(.+)")
 
 @dataclass(slots=True)
 class Imported:
-    """The ids of imported users and of skipped ones, and the number of imported rows and files."""
+    """The ids of imported users and of skipped ones, and the number of imported rows and files.
+
+    `refused` are the reasons by the id of each user who was not imported. `repairs` name the rows that were made
+    storable, by file and line: the first of them, `repaired` in all.
+    """
 
     users: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    repaired: int = 0
+    repairs: list[str] = field(default_factory=list)
     rows: Counter[str] = field(default_factory=Counter)
     files: int = 0
 
@@ -95,25 +110,36 @@ def import_archive(
 
     An existing user is kept (`skip`), replaced (`replace`: keys stay unless the archive has some, and later deletions
     are repeated), or prevents the import (`fail`). An erased user is left out (`skip`) or prevents the import, unless
-    `even_erased`.
+    `even_erased`. After a stop between two users, `skip` continues.
 
-    A user is imported completely or not at all; after a stop between two users, `skip` continues. Raises:
-    `InvalidInput` for a damaged archive, `Conflict`, `NotFound`, `NoSpace`, `Stopped`.
+    A memory that cannot be stored is repaired; a session, resource or decision refuses its user. Raises:
+    `InvalidInput` for a damaged archive and if all users are refused, `Conflict`, `NotFound`, `NoSpace`, `Stopped`.
     """
     with Reader(path, FORMAT, oldest=1) as archive:
         archived = _archived_users(archive)
         archive.verify(report)
-        for one in archived:
-            _check(archive, one)
-        skipped = _skipped(archived, on_conflict, even_erased=even_erased)
-        wanted = [one for one in archived if one.user.user_id not in skipped]
+        done = Imported()
+        whole = [one for one in archived if _is_importable(archive, one, done)]
+        skipped = _skipped(whole, on_conflict, even_erased=even_erased)
+        wanted = [one for one in whole if one.user.user_id not in skipped]
         require_free(sum(archive.files[f"{one.folder}/files/{name}"]["size"] for one in wanted for name in one.files))
-        done = Imported(skipped=sorted(skipped))
+        done.skipped = sorted(skipped)
         for number, one in enumerate(wanted, 1):
             report("Importing users", number, len(wanted))
-            _import_user(archive, one, actor, done)
+            try:
+                _import_user(archive, one, actor, done)
+            except (InvalidInput, Conflict) as error:
+                done.refused[one.user.user_id] = error.detail
+    if done.refused and not done.users and not done.skipped:
+        raise InvalidInput(" ".join([*done.refused.values()][:MAX_NAMED_USERS]))
     # Recorded without a user: an imported user's audit trail equals the exported one.
-    detail = {"users": done.users[:MAX_NAMED_USERS], "count": len(done.users), "skipped": len(done.skipped)}
+    detail = {
+        "users": done.users[:MAX_NAMED_USERS],
+        "count": len(done.users),
+        "skipped": len(done.skipped),
+        "refused": [*done.refused][:MAX_NAMED_USERS],
+        "repaired": done.repaired,
+    }
     record(actor, "archive.import", path.name, detail=detail)
     return done
 
@@ -146,15 +172,36 @@ def _archived_users(archive: Reader) -> list[_ArchivedUser]:
     return archived
 
 
-def _check(archive: Reader, one: _ArchivedUser) -> None:
-    """Read all rows once without saving any. Raises: `InvalidInput` naming file and line."""
+def _is_importable(archive: Reader, one: _ArchivedUser, done: Imported) -> bool:
+    """Check the rows of a user; add their repairs to `done`, or the reason why the user cannot be imported."""
+    repairs: list[str] = []
+    try:
+        _check(archive, one, repairs)
+    except InvalidInput as error:
+        done.refused[one.user.user_id] = error.detail
+        return False
+    done.repaired += len(repairs)
+    done.repairs += repairs[: MAX_NAMED_REPAIRS - len(done.repairs)]
+    return True
+
+
+def _check(archive: Reader, one: _ArchivedUser, repairs: list[str]) -> None:
+    """Read all rows once without saving any; add what has to be repaired.
+
+    Raises: `InvalidInput` naming file and line.
+    """
     loader = Loader(one.user)
-    users = [(row.pk, cast("MemoryUser", row).user_id) for row, _ in _rows(archive, one, USER, loader)]
+    users = [(line.row.pk, cast("MemoryUser", line.row).user_id) for line in _rows(archive, one, USER, loader)]
     if users != [(one.user.pk, one.user.user_id)]:
         raise InvalidInput(f"{one.folder}/user.jsonl does not contain the user that the manifest lists.")
     for table in PORTABLE[1:]:
-        for _ in _rows(archive, one, table, loader):
-            pass
+        changed = (line for line in _rows(archive, one, table, loader) if line.changes)
+        repairs += (f"{line.place}: {_said(line.changes)}" for line in changed)
+
+
+def _said(changes: list[FieldError]) -> str:
+    words = "; ".join(f"{change.field}: {localized(change.message)}" for change in changes[:_NAMED_CHANGES])
+    return shorten(words, _REPAIR_CHARS, placeholder="…")
 
 
 def _skipped(archived: Sequence[_ArchivedUser], on_conflict: OnConflict, *, even_erased: bool) -> set[str]:
@@ -222,6 +269,7 @@ def _save_all(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported)
                 for key in replaced.keys:
                     key.user = one.user
                     key.save_base(raw=True, force_insert=True)
+            _hold_deletions(one.user)
             if replaced.deletions:
                 _repeat_deletions(one.user, replaced.deletions, actor)
     except IntegrityError as error:
@@ -259,13 +307,14 @@ def _remove_existing(one: _ArchivedUser) -> _Replaced:
 def _save(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> int:
     rows, count = _rows(archive, one, table, loader), 0
     while batch := list(islice(rows, _BATCH)):
-        for row, data in batch:
-            loader.resolve(table, row, data)
+        for line in batch:
+            with _naming(line.place):
+                loader.resolve(table, line.row, line.data)
         if table is MEMORIES:
-            _save_memories(one.user, [cast("Memory", row) for row, _ in batch])
+            _save_memories(one.user, [cast("Memory", line.row) for line in batch])
         else:
-            for row, _ in batch:
-                row.save_base(raw=True, force_insert=True)  # raw: keeps the times of the row
+            for line in batch:
+                line.row.save_base(raw=True, force_insert=True)  # raw: keeps the times of the row
         count += len(batch)
     return count
 
@@ -292,19 +341,52 @@ def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
             Memory.objects.bulk_create(rows)
 
 
-def _rows(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> Iterator[tuple[Any, Row]]:
-    """Yield the checked rows of a file with their data. Raises: `InvalidInput` naming file and line."""
+class _Line(NamedTuple):
+    """A line of a file: the unsaved row, its data, and what was changed so that it can be stored."""
+
+    place: str
+    row: Model
+    data: Row
+    changes: list[FieldError]
+
+
+def _rows(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> Iterator[_Line]:
+    """Yield the checked rows of a file. Raises: `InvalidInput` naming file and line."""
     name = f"{one.folder}/{table.name}.jsonl"
     if name not in archive.files:
         return
     convert = old_archives.CONVERTERS.get(table.name) if archive.manifest["version"] < VERSION else None
-    for number, line in archive.lines(name):
-        try:
+    for number, line in archive.lines(name, is_checked=not table.is_repaired):
+        place = f"{name}, line {number}"
+        changes: list[FieldError] = []
+        with _naming(place):
             data = convert(line) if convert else line
-            yield loader.row(table, data), data
-        except InvalidInput as error:
-            reason = " ".join(str(error.detail).split())  # values may have line ends
-            raise InvalidInput(f"{name}, line {number}: {reason}") from None
+            if table.is_repaired and isinstance(data, dict):
+                data, changes = storable_row(fields_of(table), data)
+            row = loader.row(table, data)
+        yield _Line(place, row, data, changes)
+
+
+@contextmanager
+def _naming(place: str) -> Iterator[None]:
+    """Begin the message of an `InvalidInput` with the file and line."""
+    try:
+        yield
+    except InvalidInput as error:
+        reason = " ".join(str(localized(error.detail)).split())  # values may have line ends
+        raise InvalidInput(f"{place}: {reason}") from None
+
+
+def _hold_deletions(user: MemoryUser) -> None:
+    """Hide what has an active tombstone, also if the archive shows it. Call in the transaction that saves the rows."""
+    active = Tombstone.objects.filter(user=user, undone_at__isnull=True)
+    same = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
+    of_memory = active.filter(**same, memory_id=OuterRef("memory_id"))
+    shown = Memory.objects.exclude(IS_SETTLED).filter(Exists(of_memory), user=user, hidden_at__isnull=True)
+    shown.update(hidden_at=Subquery(of_memory.values("created_at")[:1]), hidden_reason="")
+    of_session = active.filter(**same, memory_id="", session_id=OuterRef("session_id"))
+    open_ones = Session.objects.filter(Exists(of_session), user=user, hidden_at__isnull=True, deleted_at__isnull=True)
+    open_ones.update(hidden_at=Subquery(of_session.values("created_at")[:1]))
 
 
 def _deletions_of(user: MemoryUser) -> _Deletions:

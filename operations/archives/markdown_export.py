@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import date
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -9,9 +10,10 @@ from uuid import UUID
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
+from core import readable
 from core.errors import Conflict, NotFound
 from core.persistence.sql import consistent_read
-from core.times import from_ms, isoformat
+from core.times import isoformat
 from operations.commands import Report, no_report
 from store.models import IS_LIVE, IS_SETTLED, Memory
 
@@ -37,7 +39,9 @@ def export_markdown(
     for user in users if user_pks is None else users.filter(pk__in=user_pks):
         done[user.user_id] = 0
         with consistent_read():
-            for day, memories in groupby(_memories(user), key=lambda memory: from_ms(memory.created_at_ms).date()):
+            for day, memories in groupby(
+                _memories(user), key=lambda memory: readable.moment(memory.created_at_ms).date()
+            ):
                 file = folder / user.user_id / f"{day.isoformat()}.md"
                 file.parent.mkdir(exist_ok=True)
                 with file.open("w", encoding="utf-8", newline="\n") as opened:
@@ -50,6 +54,10 @@ def export_markdown(
     return done
 
 
+def _day_of(memory: Memory) -> date:
+    return readable.moment(memory.created_at_ms).date()
+
+
 def _memories(user: MemoryUser) -> Iterator[Memory]:
     found = Memory.objects.filter(IS_LIVE, user=user).exclude(IS_SETTLED).select_related("session")
     return found.order_by("created_at_ms", "pk").iterator(_BATCH_ROWS)
@@ -58,7 +66,7 @@ def _memories(user: MemoryUser) -> Iterator[Memory]:
 def _entry(memory: Memory) -> str:
     head = {
         "id": memory.memory_id,
-        "created_at": isoformat(from_ms(memory.created_at_ms)),
+        "created_at": isoformat(readable.moment(memory.created_at_ms)),
         "category": memory.category,
         "importance": memory.importance,
         "agent_id": memory.agent_id,

@@ -9,7 +9,7 @@ import math
 import uuid
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 from django.core.exceptions import ValidationError
@@ -17,6 +17,8 @@ from django.db.models import AutoField, BooleanField, Field, FloatField, Foreign
 
 from accounts.models import MemoryUser
 from core.errors import InvalidInput
+from core.persistence.checked_rows import check_row
+from operations.archives.repairs import storable_row
 from operations.tables import ALL, Row, Table, unpack
 
 # From this size on, PostgreSQL returns floats in JSON as integers, and SQLite as floats.
@@ -36,11 +38,13 @@ _WORDS = {
 
 
 def dump_rows(table: Table, user: MemoryUser) -> Iterator[Row]:
-    """Yield a user's rows of a table as JSON data, in the table's order."""
-    related = [field.name for field in _fields(table) if _has_natural_key(field)]
+    """Yield a user's rows of a table as JSON data, in the table's order. Values that no archive holds are repaired."""
+    fields = fields_of(table)
+    related = [name for name, field in fields.items() if _has_natural_key(field)]
     rows = table.rows(user).select_related(*related) if related else table.rows(user)
     for row in rows.iterator(chunk_size=_BATCH_ROWS):
-        yield {field.name: _field_value(field, row) for field in _fields(table)}
+        values = {name: _field_value(field, row) for name, field in fields.items()}
+        yield {name: _as_json(value) for name, value in storable_row(fields, values)[0].items()}
 
 
 class Loader:
@@ -52,8 +56,10 @@ class Loader:
 
     def row(self, table: Table, data: Any) -> Model:
         """Return an unsaved row; its references are resolved later. Raises: `InvalidInput`."""
-        fields = {field.name: field for field in _fields(table)}
-        if not isinstance(data, dict) or not data.keys() <= fields.keys():
+        fields = fields_of(table)
+        if not isinstance(data, dict):
+            raise InvalidInput("is not an object")
+        if not data.keys() <= fields.keys():
             raise InvalidInput("has fields that this gateway does not know; the archive may be of a newer version")
         missing = [name for name in fields if name not in data and not fields[name].has_default()]
         if missing:
@@ -69,16 +75,13 @@ class Loader:
             row = table.model(**{table.user: self._user})
         for name, value in table.change_paths(data, unpack_own).items():
             if not _has_natural_key(fields[name]):
-                try:
-                    setattr(row, fields[name].attname, fields[name].to_python(value))
-                except ValidationError as error:
-                    raise InvalidInput(f"{name}: {'; '.join(error.messages)}") from None
+                setattr(row, fields[name].attname, _converted(fields[name], value))
         _check(row, table)
         return row
 
     def resolve(self, table: Table, row: Model, data: Row) -> None:
         """Set the references of a checked row. Raises: `InvalidInput` for a reference to another user's or no row."""
-        for field in _fields(table):
+        for field in fields_of(table).values():
             value = data.get(field.name)
             if isinstance(field, ForeignKey) and value is not None:
                 names = tuple(value) if _has_natural_key(field) else (value,)
@@ -92,6 +95,16 @@ class Loader:
         if self._keys[known] is None:
             raise InvalidInput(f"a row references {table.name} {list(names)}, which does not exist")
         return self._keys[known]
+
+
+def _converted(field: Field[Any, Any], value: Any) -> Any:
+    """Return the value as the field's Python type. Raises: `InvalidInput`."""
+    try:
+        return field.to_python(value)
+    except ValidationError as error:
+        raise InvalidInput(f"{field.name}: {'; '.join(error.messages)}") from None
+    except OverflowError:
+        raise InvalidInput(f"{field.name}: is too large a number") from None
 
 
 def _check_kind(field: Field[Any, Any], value: Any) -> None:
@@ -112,15 +125,17 @@ def _check_kind(field: Field[Any, Any], value: Any) -> None:
         raise InvalidInput(f"{field.name} must be {' or '.join(_WORDS[kind] for kind in kinds)}")
 
 
-def _fields(table: Table) -> list[Field[Any, Any]]:
-    return [
-        field
+@cache
+def fields_of(table: Table) -> dict[str, Field[Any, Any]]:
+    """Return the exported fields of a table by name."""
+    return {
+        field.name: field
         for field in cast("Iterable[Field[Any, Any]]", table.model._meta.concrete_fields)  # noqa: SLF001
         if not isinstance(field, AutoField)
         and field.name not in table.left_out
         and field.related_model is not MemoryUser
         and not (table.is_by_name and field.name == table.user)
-    ]
+    }
 
 
 def _has_natural_key(field: Field[Any, Any]) -> bool:
@@ -136,7 +151,7 @@ def _field_value(field: Field[Any, Any], row: Model) -> Any:
     if _has_natural_key(field):
         other = getattr(row, field.name)
         return None if other is None else [getattr(other, name) for name in _table_of(field).key]
-    return _as_json(getattr(row, field.attname))
+    return getattr(row, field.attname)
 
 
 def _as_json(value: Any) -> Any:
@@ -163,3 +178,4 @@ def _check(row: Model, table: Table) -> None:
     except ValidationError as error:
         words = "; ".join(f"{name}: {' '.join(said)}" for name, said in error.message_dict.items())
         raise InvalidInput(words[:1000]) from None
+    check_row(row)

@@ -47,6 +47,7 @@ _RESOURCE_ID: Final = re.compile(r"r_[0-9a-f]{32}")
 _DECISION_ID: Final = re.compile(r"[a-z]_[A-Za-z0-9_-]{1,38}")
 _EXTENSION: Final = re.compile(r"\.[a-z0-9]{1,8}")
 _MAX_URI: Final = 2048
+_MAX_OVERRIDE_CHARS: Final = 100_000
 
 Change = list[str]
 """A created row: its kind and primary key."""
@@ -97,8 +98,8 @@ def start(path: Path, storage_dir: Path, *, total: int, actor: Actor) -> Job:
 
 
 def _run(run: Run) -> dict[str, Any]:
-    counts = [Counter(run.cursor.get(name, {})) for name in ("new", "duplicates", "left")]
-    made = Plan(*counts, places=run.cursor.get("at", {}))
+    new, duplicates, left = (Counter(run.cursor.get(name, {})) for name in ("new", "duplicates", "left"))
+    made = Plan(new, duplicates, left, run.cursor.get("at", {}))
     done, begun, after = run.cursor.get("done", 0), run.cursor.get("table", TABLES[0]), run.cursor.get("after", 0)
     with open_source(Path(run.params["path"]), Path(run.params["storage"])) as source:
         importing = _Import(source, run.actor)
@@ -135,11 +136,15 @@ def _import_rows(
 
 
 class _Import:
-    """Creates rows of one source. A plan copies no files, and creates the users that a row needs."""
+    """Creates rows of one source, except those of users with a decision that cannot be stored.
+
+    A plan copies no files, and creates the users that a row needs.
+    """
 
     def __init__(self, source: Source, actor: Actor, *, is_plan: bool = False) -> None:
         self._source, self._actor, self._is_plan = source, actor, is_plan
         self._engine = get_engine()
+        self._refused = _refused_users(source)
         self._add: dict[str, Callable[[Row, StoredFile | None], list[Change]]] = {
             "users": self._add_user,
             "user_resources": self._add_resource,
@@ -155,9 +160,9 @@ class _Import:
     def with_file(self, table: str, row: Row) -> tuple[Row, StoredFile | None]:
         """Return a row with its stored file, which an import copies before its transaction."""
         name = {"user_resources": "uri", "memory_attachments": "internal_uri"}.get(table)
-        is_deleted = row.values.get("deleted_at") or row.values.get("status") == "deleted"
+        is_left = _is_deleted(row) or str(row.values.get("user_id")) in self._refused
         try:
-            if name is None or is_deleted or (table == "memory_attachments" and self._is_of_resource(row)):
+            if name is None or is_left or (table == "memory_attachments" and self._is_of_resource(row)):
                 return row, None
             file = self._source.file(row.text(name, _MAX_URI))
             user = None if self._is_plan else MemoryUser.objects.filter(user_id=row.text("user_id")).first()
@@ -173,6 +178,8 @@ class _Import:
 
     def _user(self, row: Row) -> MemoryUser:
         user_id = row.text("user_id")
+        if user_id in self._refused:
+            raise Left("of a user that is not imported")
         user = MemoryUser.objects.filter(user_id=user_id).first()
         if user is None and self._is_plan and self._source.has_user(user_id) and _is_name(user_id):
             return MemoryUser.objects.create(user_id=user_id)
@@ -184,6 +191,8 @@ class _Import:
         user_id, created_at = row.text("user_id"), row.time("created_at") or timezone.now()
         if not _is_name(user_id):
             raise Left("a user ID with other characters than A-Z a-z 0-9 _ . @ + -")
+        if user_id in self._refused:
+            raise Left(f"refused, because deleted text would come back: {self._refused[user_id]}")
         changes: list[Change] = []
         user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
         if is_new:
@@ -321,7 +330,11 @@ class _Import:
         return [["tombstone", tombstone.pk]] if Tombstone.objects.filter(pk=tombstone.pk).exists() else []
 
     def _add_override(self, row: Row, _file: StoredFile | None) -> list[Change]:
-        columns, memory_id, text = self._columns(row), row.text("memory_id", 256), row.text("override_text", 100_000)
+        columns, memory_id, text = (
+            self._columns(row),
+            row.text("memory_id", 256),
+            row.text("override_text", _MAX_OVERRIDE_CHARS),
+        )
         if row.text("status") not in {"", "active"}:
             raise Left("not active")
         if not memory_id or not text.strip():
@@ -338,6 +351,43 @@ class _Import:
         if is_new and decisions.import_override(override, text=text, created_at=created_at):
             return [["override", override.pk]]
         return []
+
+
+def _refused_users(source: Source) -> dict[str, str]:
+    """Return the users who are not imported, with the first decision of each that cannot be stored.
+
+    Without these deletions and overrides, search would find what it hides.
+    """
+    refused: dict[str, str] = {}
+    for table, rows in source.batches(_STEP_ROWS):
+        for row in rows:
+            try:
+                _check_decision(table, row)
+            except Left as left:
+                refused.setdefault(str(row.values.get("user_id")), f"{table}, row {row.number}: {left}")
+    return refused
+
+
+def _check_decision(table: str, row: Row) -> None:
+    """Read the parts of a deletion or override. Raises: `Left`."""
+    if table == "user_resources" and _is_deleted(row):
+        limits = {"resource_id": None, "filename": 255, "uri": _MAX_URI}
+    elif table == "memory_tombstones":
+        limits = {"tombstone_id": None, "memory_id": 256, "reason": None}
+    elif table == "memory_overrides" and row.values.get("status") in {None, "", "active"}:
+        limits = {"override_id": None, "memory_id": 256, "override_text": _MAX_OVERRIDE_CHARS}
+    else:
+        return
+    row.session()
+    for name in ("app_id", "project_id"):
+        row.name(name)
+    for name, most in limits.items():
+        row.text(name, *([] if most is None else [most]))
+
+
+def _is_deleted(row: Row) -> bool:
+    """Return True for a resource in the trash."""
+    return bool(row.values.get("deleted_at")) or row.values.get("status") == "deleted"
 
 
 def _require_own_session(columns: Mapping[str, Any]) -> None:

@@ -18,12 +18,13 @@ from django.db import connection, transaction
 from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from core import readable
 from core.errors import TimestampOutOfRange
 from core.messages import Message as _
 from core.persistence import files, sql
 from store.external import sessions as external_sessions
 from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session
-from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner
+from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner, Role
 
 _FIRST_MS = 10**12  # 9 September 2001
 _ROWS_AT_ONCE = 200
@@ -249,8 +250,13 @@ def is_buffered(session: Session, messages: Iterable[Message]) -> bool:
 
 
 def message_of(row: Memory) -> Message:
-    """Return the message of a journal row."""
-    return _message(row.payload["message"])
+    """Return the message of a journal row; of one whose message cannot be read, the text alone."""
+    try:
+        return _message(row.payload["message"])
+    except (AttributeError, KeyError, TypeError, ValueError):
+        readable.log_once(repr(row.payload), f"memory {row.memory_id} (row {row.pk})", "it is not a message")
+    role: Role = "system" if row.category == _SYSTEM else "assistant" if row.agent_id else "user"
+    return Message(row.sender_id, role, row.created_at_ms, (ContentItem("text", text=row.text),))
 
 
 def reassign(session: Session, rows: Iterable[Memory]) -> None:
@@ -343,7 +349,7 @@ def _batches(session: Session, batch_ids: Iterable[str], given: Mapping[str, Mes
     """Return the recorded batches. `given` are messages by memory id whose one-time addresses are not stored."""
     found: dict[str, list[Entry]] = {}
     for row in entries(session).filter(batch_id__in=list(batch_ids)).order_by("id"):
-        message = given.get(row.memory_id) or _message(row.payload["message"])
+        message = given.get(row.memory_id) or message_of(row)
         found.setdefault(row.batch_id, []).append(Entry(message, row.created_at_ms))
     return [Batch(batch_id, tuple(entries), is_new=False) for batch_id, entries in found.items()]
 

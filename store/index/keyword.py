@@ -15,10 +15,10 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
+from core import readable
 from core.errors import EngineUnavailable
 from core.messages import MANAGE
 from core.messages import Message as _
-from core.times import from_ms
 from documents.mime_types import search_words_of
 from store.index import VENDORS, pages, postgresql, words
 from store.models import IndexVersion, Memory, owner_values
@@ -204,7 +204,7 @@ def _tokens_of(memory: Memory) -> list[str]:
 @lru_cache(maxsize=1024)
 def _tokens_of_day(number: int) -> tuple[str, ...]:
     """Return the tokens of a day, given in days since 1970 in UTC."""
-    return tuple(day_tokens(from_ms(number * _DAY_MS).date()))
+    return tuple(day_tokens(readable.moment(number * _DAY_MS).date()))
 
 
 def _update_statistics(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> bool:

@@ -1,13 +1,12 @@
 """Read the memories that a search found, in plain SQL, and render them in the format of EverOS, for both engines."""
 
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-import orjson
 from django.db import connection
 
+from core import readable
 from core.persistence import sql
 from store.models import owner_values
 from store.types import MemoryType, Owner
@@ -85,8 +84,18 @@ def _fetch(
         shown="TRUE" if with_hidden else _IS_SHOWN,
     )
     found = sql.rows(statement, [*([] if space is None else [space]), *owner_values(owner), *values])
-    rows = (Row(*map(orjson.loads, row[:3]), *row[3:]) for row in found)
+    rows = (Row(*_json_of(*row[:5]), *row[3:]) for row in found)
     return {row.pk: row for row in rows}
+
+
+def _json_of(payload: str, sources: str, supersedes: str, pk: int, memory_id: str) -> tuple[Any, ...]:
+    """Return the JSON columns of a row, up to what is readable."""
+    place = f"memory {memory_id} (row {pk})"
+    return (
+        readable.read_json(payload, dict, place),
+        readable.read_strings(sources, place),
+        readable.read_strings(supersedes, place),
+    )
 
 
 RECORD_TYPE = "Conversation"
@@ -203,5 +212,4 @@ def _subject(row: Row) -> str:
 
 @lru_cache(maxsize=1024)
 def _timestamp(created_at_ms: int) -> str:
-    moment = datetime.fromtimestamp(created_at_ms / 1000, tz=UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return readable.moment(created_at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")

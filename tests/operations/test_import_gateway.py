@@ -263,18 +263,21 @@ def test_what_cannot_come_is_named(alice: Person, tmp_path: Path) -> None:
     gateway.upload("nobody", DELETED, b"Unowned")
     gateway.upload("ann", f"r_{'d' * 32}", b"Of another", session_id="resource:alice:r_1")
     gateway.insert("memory_tombstones", ("t_1", "ann", None, None, None, AT))
-    gateway.insert("memory_overrides", ("o_1", "ann", "m" * 300, "chat:c", "Text", "active", AT, AT))
+    gateway.user("eve")
+    gateway.upload("eve", f"r_{'e' * 32}", b"Of a refused user")
+    gateway.insert("memory_overrides", ("o_1", "eve", "m" * 300, "chat:c", "Text", "active", AT, AT))
     planned = run(str(gateway.path))
     assert planned["left"] == {
         "users: a user ID with other characters than A-Z a-z 0-9 _ . @ + -": 1,
         "users: an API key of another user": 1,
         "users: an invalid user_id": 1,
+        "users: refused, because deleted text would come back: memory_overrides, row 1: an invalid memory_id": 1,
         "user_resources: its file differs from its SHA-256 digest": 1,
         "user_resources: its file is missing from the storage folder": 1,
-        "user_resources: of a user that is not imported": 1,
+        "user_resources: of a user that is not imported": 2,
         "user_resources: an invalid session_id": 1,
         "memory_tombstones: without a memory or session": 1,
-        "memory_overrides: an invalid memory_id": 1,
+        "memory_overrides: of a user that is not imported": 1,
     }
     assert planned["new"] == {"users": 2, "keys": 1, "resources": 1}
     done = run(str(gateway.path), "--apply")
@@ -284,6 +287,31 @@ def test_what_cannot_come_is_named(alice: Person, tmp_path: Path) -> None:
     assert len(answer.json()["user_key"]) == 46
     [renamed] = Resource.objects.all()
     assert (renamed.pk != "r_short", renamed.session_id) == (True, "resource:ann:r_short")
+
+
+@pytest.mark.parametrize(
+    ("table", "values"),
+    [
+        ("memory_tombstones", ("t_1", "ann", "m" * 300, None, None, AT)),
+        ("memory_tombstones", ("t_1", "ann", "m\x00", None, None, AT)),
+        ("memory_tombstones", ("t_1", "ann", "m_1", None, "a\x00", AT)),
+        ("memory_tombstones", ("t_1", "ann", None, "chat:\n", None, AT)),
+        ("memory_overrides", ("o_1", "ann", "m_1", "chat:c", "A \x00", "active", AT, AT)),
+    ],
+)
+def test_a_decision_that_cannot_be_stored_refuses_its_user_alone(
+    tmp_path: Path, table: str, values: tuple[object, ...]
+) -> None:
+    gateway = OriginalGateway(tmp_path / "original")
+    for user_id in ("ann", "ben"):
+        gateway.user(user_id)
+    gateway.insert(table, values)
+    gateway.insert("memory_tombstones", ("t_2", "ann", "m_2", None, None, AT), ("t_3", "ben", "m_3", None, None, AT))
+    done = run(str(gateway.path), "--apply")
+    [reason] = [reason for reason in done["left"] if reason.startswith("users: refused")]
+    assert f"{table}, row 1: " in reason
+    assert list(MemoryUser.objects.values_list("user_id", flat=True)) == ["ben"]
+    assert list(Tombstone.objects.values_list("memory_id", flat=True)) == ["m_3"]
 
 
 def test_files_outside_the_storage_folder_stay_there(original: OriginalGateway, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from operations.commands import Answer, OperationsCommand
 class Command(OperationsCommand):
     help = (
         "Import the users of an archive. The whole archive is checked before anything is written. Each user is "
-        "imported completely or not at all."
+        "imported completely or not at all. Exit code 1 if users are refused."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -32,8 +32,20 @@ class Command(OperationsCommand):
             actor=Actor.command("import_memory"),
             report=self.report,
         )
-        data = {"users": len(done.users), "skipped": len(done.skipped), "rows": done.rows, "files": done.files}
+        data = {
+            "users": len(done.users),
+            "skipped": len(done.skipped),
+            "refused": done.refused,
+            "repaired": done.repaired,
+            "repairs": done.repairs,
+            "rows": done.rows,
+            "files": done.files,
+        }
         words = f"{len(done.users):,} users, {done.rows.get('memories', 0):,} memories, {done.files:,} files"
-        return Answer(
-            data, f"Imported {words}. Skipped {len(done.skipped):,} users that already exist or were erased here."
-        )
+        lines = [f"Imported {words}. Skipped {len(done.skipped):,} users that already exist or were erased here."]
+        if done.repaired:
+            lines += [f"Made {done.repaired:,} rows storable:", *(f"  {repair}" for repair in done.repairs)]
+        if done.refused:
+            lines.append(f"Refused {len(done.refused):,} users, of whom nothing was imported:")
+            lines += [f"  {user_id}: {reason}" for user_id, reason in done.refused.items()]
+        return Answer(data, "\n".join(lines), is_ok=not done.refused)
