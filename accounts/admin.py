@@ -181,7 +181,7 @@ class OperatorAdmin(_AuditedAdmin, OperatorBase):
         return super().has_delete_permission(request, obj) and not self._is_superior(request, obj)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Return what is deleted with operators. Their tokens and identities need no permission of their own."""
+        """Return what is deleted with operators. Their tokens and identities need no further permission."""
         found, counts, _needed, protected = super().get_deleted_objects(objs, request)
         return found, counts, set(), protected
 

@@ -1,4 +1,4 @@
-"""What operators may do now. It is read at every use, because sessions and tokens outlive roles."""
+"""Permissions of operators at this moment. They are read at every use, because sessions and tokens outlive roles."""
 
 from typing import Final
 

@@ -19,7 +19,7 @@ class Undecryptable(Exception):
 
 
 class Purpose:
-    """What texts are encrypted for, and the columns `app.Model.field` that hold them. Empty texts stay empty."""
+    """A purpose of encryption, and the columns `app.Model.field` that hold them. Empty texts stay empty."""
 
     def __init__(self, name: str, *columns: str) -> None:
         self.name, self.columns = name, columns

@@ -443,7 +443,7 @@ OUTAGES: list[tuple[int, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("answer", OUTAGES)
-def test_an_outage_of_the_provider_signs_nobody_out(provider: Provider, answer: tuple[int, dict[str, Any]]) -> None:
+def test_an_outage_of_the_provider_ends_no_session(provider: Provider, answer: tuple[int, dict[str, Any]]) -> None:
     client = signed_in(provider)
     provider.refresh_answer = answer
     pass_minutes(client, 16)

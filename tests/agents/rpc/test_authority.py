@@ -260,7 +260,7 @@ def test_a_token_rests_while_the_provider_does_not_confirm_its_operator(roles: N
     assert allowed_calls(plaintext) == set()
 
 
-def test_nobody_issues_a_token_for_an_operator_who_may_do_more(roles: None, admin_client: Client) -> None:
+def test_an_operator_issues_no_token_for_one_who_may_do_more(roles: None, admin_client: Client) -> None:
     issuer, root = operator_with("Administrator"), User.objects.get(is_superuser=True)
     viewer = operator_with("Viewer", "otto")
     browser = Client()
