@@ -17,7 +17,7 @@ from operations.external.delivery_retry import DeliveryRetry
 from resources.models import Attachment
 from store.models import Memory
 from tests.conftest import Person
-from tests.core.test_url_policy import OTHER_BUCKETS
+from tests.core.test_url_policy import HOSTILE, OTHER_BUCKETS
 from tests.memories.calls import NOON_MS, call
 from tests.object_store import Bucket
 from tests.stub_upstream import Fault, StubUpstream
@@ -145,6 +145,16 @@ def test_addresses_that_no_client_may_name_stay_refused(
     assert [error["field"] for error in refused["errors"]] == ["messages.0.content.2.uri"]
     assert not Memory.objects.exists()
     assert addresses(engine) == []
+
+
+def test_hostile_addresses_are_refused_or_text(alice: Person, engine: StubUpstream | None) -> None:
+    for number, uri in enumerate(HOSTILE):
+        is_text = uri.lower().startswith("file:")
+        answer = add(alice, document(uri), at=NOON_MS + number, status=200 if is_text else 422)
+        problems = answer["warnings"] if is_text else answer["errors"]
+        assert [problem["field"] for problem in problems] == ["messages.0.content.1.uri"], uri
+    assert addresses(engine) == []
+    assert not Attachment.objects.exists()
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "503 Service Unavailable", "302 Found"])
