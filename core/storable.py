@@ -29,9 +29,9 @@ _UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
 _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**64 - 1
 _MAX_DIGITS: Final = 4000  # Python converts no more than 4,300
-_DAY: Final = timedelta(days=1)  # zones are at most a day apart from UTC
-_FIRST: Final = datetime.min.replace(tzinfo=UTC) + _DAY
-_LAST: Final = datetime.max.replace(tzinfo=UTC, microsecond=999_000) - _DAY
+_OFFSET: Final = timedelta(hours=15)  # zones are at most 14 hours apart from UTC
+_FIRST: Final = datetime.min.replace(tzinfo=UTC) + _OFFSET
+_LAST: Final = datetime.max.replace(tzinfo=UTC, microsecond=999_000) - _OFFSET
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 FIRST_MS: Final = (_FIRST - _EPOCH) // _MS

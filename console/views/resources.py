@@ -6,7 +6,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -169,7 +169,7 @@ def retry(request: HttpRequest) -> HttpResponseBase:
     chosen = queries.without_nul(request.POST.getlist("id")[:ROWS])
     cause = request.POST.get("cause", "")
     if chosen:
-        failed = Resource.objects.filter(pk__in=chosen)
+        failed: QuerySet[Resource] = Resource.objects.filter(pk__in=chosen)
     else:
         failed = (
             queries.failed_resources().exclude(error_message__in=queries.LASTING_CAUSES)

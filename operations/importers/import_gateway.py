@@ -99,7 +99,7 @@ def start(path: Path, storage_dir: Path, *, total: int, actor: Actor) -> Job:
 
 def _run(run: Run) -> dict[str, Any]:
     new, duplicates, left = (Counter(run.cursor.get(name, {})) for name in ("new", "duplicates", "left"))
-    made = Plan(new, duplicates, left, places=run.cursor.get("at", {}))
+    made = Plan(new, duplicates, left, run.cursor.get("at", {}))
     done, begun, after = run.cursor.get("done", 0), run.cursor.get("table", TABLES[0]), run.cursor.get("after", 0)
     with open_source(Path(run.params["path"]), Path(run.params["storage"])) as source:
         importing = _Import(source, run.actor)
