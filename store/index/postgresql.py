@@ -6,6 +6,7 @@ at 16,383 in a long text.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from django.db import connection
@@ -25,6 +26,9 @@ POSTINGS = """
     GROUP BY u.lexeme
 """
 """The memories of each prefixed term, by its number in the list; each memory is repeated by the term's count."""
+_MAX_VECTOR_BYTES = 2**20 - 1
+_MAX_CHAR_BYTES = 4
+_POSITION_BYTES = 5  # a number of positions, one position, and alignment
 _ADD = "INSERT INTO store_keywords (memory_id, tokens) SELECT * FROM unnest(%s::bigint[], %s::text[]::tsvector[])"
 
 
@@ -59,8 +63,13 @@ def clear() -> None:
 
 
 def _vector(prefix: str, tokens: str) -> str:
+    """Return a `tsvector` as text. It holds a mebibyte: of more different words, the last ones are not indexed."""
     counted = Counter(tokens.split(" ") if tokens else ())
-    return " ".join(f"{_quoted(prefix + token)}:{count}" for token, count in counted.items())
+    lexemes = [prefix + token for token in counted]
+    if sum(map(len, lexemes)) * _MAX_CHAR_BYTES + len(lexemes) * _POSITION_BYTES > _MAX_VECTOR_BYTES:
+        sizes = accumulate(len(lexeme.encode()) + _POSITION_BYTES for lexeme in lexemes)
+        lexemes = [lexeme for lexeme, size in zip(lexemes, sizes, strict=True) if size <= _MAX_VECTOR_BYTES]
+    return " ".join(f"{_quoted(lexeme)}:{count}" for lexeme, count in zip(lexemes, counted.values(), strict=False))
 
 
 def _quoted(token: str) -> str:

@@ -277,7 +277,7 @@ def test_other_documents_are_repaired_too(archive: Path, storage: Path) -> None:
     change_row(archive, f"{folder}/audit.jsonl", {"detail": {"n": DIGITS}}, lambda _row: True)
     done = run(archive)
     assert (done["refused"], done["repaired"]) == ({}, 9)
-    assert call(person("alice"), "get", "/profile-memory/user")
+    assert call(person("alice"), "get", "/api/v1/memories/user")
 
 
 # --- rows that were stored before they were checked -------------------------------------------------------------------

@@ -459,9 +459,10 @@ def test_a_bad_row_is_skipped_and_listed(name: str, tmp_path: Path) -> None:
         database.execute(f"INSERT INTO {table} VALUES ({slots})", values)
     gateway.user("ben")
     done = run(str(gateway.path), "--apply")
-    assert sum(done["left"].values()) == 1
+    is_decision = table in {"memory_tombstones", "memory_overrides"}  # which refuses its user
+    assert sum(done["left"].values()) == 1 + is_decision
     assert [places for at, places in done["at"].items() if at.startswith(table)] == [[2 if table == "users" else 1]]
-    assert MemoryUser.objects.filter(user_id__in=["ann", "ben"]).count() == 2
+    assert MemoryUser.objects.filter(user_id__in=["ann", "ben"]).count() == 2 - is_decision
 
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "-1", "1e300"])

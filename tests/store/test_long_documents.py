@@ -11,6 +11,8 @@ from documents.document import Block, Document
 from engines.embedded.engine import EmbeddedEngine
 from tests import bombs
 from tests.conftest import Person
+from tests.memories.calls import say
+from tests.operations.sample_data import search_texts
 from tests.store.conftest import file_message, search
 
 pytestmark = pytest.mark.django_db
@@ -120,3 +122,9 @@ def test_a_long_chinese_document_answers_by_the_right_page(alice: Person, tmp_pa
     engine = EmbeddedEngine(read=lambda *_: Document(blocks))
     engine.add(alice.owner, "chat:manual", [file_message(path, kind="pdf", mime_type="application/pdf")])
     assert share_found(engine, alice, CHINESE) >= 0.9
+
+
+def test_a_message_of_very_many_different_words_is_stored_and_found(alice: Person) -> None:
+    """A vector of PostgreSQL has no room for them all."""
+    say(alice, "chat:c1", " ".join(["pangolin", *(f"w{number:x}" for number in range(150_000))]))
+    assert len(search_texts(alice, "pangolin")) == 1
