@@ -63,8 +63,9 @@ def fill(seconds: float, *, session: int | None = None) -> int:
 
 
 def mark_missing_pending() -> None:
-    """Mark every memory without a vector as pending, if any is not marked yet."""
+    """Mark every memory without a vector as pending, if any is not marked yet; write outdated pages again."""
     with database_errors():
+        pages.update()
         if spaces.has_unmarked():
             spaces.mark_all_pending()
 
