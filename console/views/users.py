@@ -57,6 +57,8 @@ _ERASED_LABELS: Final = {
     "profiles": gettext_lazy("Profiles"),
     "keys": gettext_lazy("API keys"),
     "audit": gettext_lazy("Audit events"),
+    "jobs": gettext_lazy("Jobs"),
+    "job_rows": gettext_lazy("Rows in jobs of several users"),
 }
 
 
