@@ -19,6 +19,7 @@ from django.db.models import Model, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
+from accounts import oauth
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
 from accounts.services import find_user
@@ -60,8 +61,9 @@ def plan(user_pk: UUID) -> dict[str, int]:
 
 
 def _counts(user: MemoryUser) -> dict[str, int]:
-    """Return how many rows of each table would be removed, and rows of jobs about several users."""
-    return {**tables.counts(user), **erased_jobs.counts(user)}
+    """Return how many rows of each table would be removed, applications of no other user, and rows of shared jobs."""
+    clients = {"oauth_clients": oauth.clients_only_of(user).count()}
+    return {**tables.counts(user), **clients, **erased_jobs.counts(user)}
 
 
 def erase(
@@ -88,7 +90,7 @@ def erase(
         done += count
         report("Erasing rows", min(done, total), total)
 
-    on_batch(removed.get("jobs", 0) + removed.get("job_rows", 0))  # removed with the begin
+    on_batch(sum(removed.get(name, 0) for name in ("oauth_clients", "jobs", "job_rows")))  # removed first
     for session in Session.objects.filter(user=user, deleted_at__isnull=True):
         try:
             owner = Owner(user.pk, user.user_id, session.app_id, session.project_id)
@@ -185,6 +187,7 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
         keys = [*user.keys.values_list("pk", flat=True), *user.rpc_tokens.values_list("pk", flat=True), user.pk]
         LogEntry.objects.filter(Q(object_id__in=[str(key) for key in keys]) | Q(object_repr=user.user_id)).delete()
         erased_jobs.remove(user)
+        oauth.clients_only_of(user).delete()  # before the keys, with which connections go
         UserKey.objects.filter(user=user).delete()
         RpcToken.objects.filter(user=user).delete()
         Webhook.objects.filter(user=user).delete()
