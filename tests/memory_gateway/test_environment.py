@@ -199,6 +199,12 @@ UNSAFE_ANYWHERE = {
         {"MEMORY_GATEWAY_ALLOWED_ORIGINS": f"https://me:{TOKEN}@a.example"},
         "complete http:// or https:// origins without a path, not 'a.example'.",
     ),
+    "a policy that is none": ({"MEMORY_GATEWAY_HSTS": "31536000"}, "HSTS must be max-age=SECONDS, optionally"),
+    "preload without subdomains": ({"MEMORY_GATEWAY_HSTS": "max-age=31536000; preload"}, "HSTS must be max-age="),
+    "a contact without a scheme": (
+        {"MEMORY_GATEWAY_SECURITY_CONTACT": "https://a.example/x, security@a.example"},
+        "addresses such as mailto:security@example.org or https://example.org/security, not 'security@a.example'.",
+    ),
     "an origin of another scheme": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "ftp://x"}, "complete http://"),
     "an origin without an end": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "https://[bad"}, "a valid host and port"),
     "an address for a private host": (
