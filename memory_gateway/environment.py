@@ -4,8 +4,10 @@ Every variable starts with `MEMORY_GATEWAY_` and equals the Django setting of th
 unknown variable is a typing error and prevents the start.
 """
 
+import codecs
 import contextlib
 import difflib
+import io
 import ipaddress
 import os
 import re
@@ -274,7 +276,11 @@ def _is_ip_address(word: str) -> bool:
 def _read_env_file(path: Path) -> dict[str, str]:
     """Return the variables of a `.env` file without changing `os.environ`, which child processes inherit."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        content = path.read_bytes()
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)):
+            raise ImproperlyConfigured(f"{path} is UTF-16 or UTF-32 text. Save it as UTF-8.")
+        text = content.decode("utf-8-sig")  # some editors write a byte-order mark
+        lines = text.splitlines()
     except (OSError, UnicodeDecodeError):
         raise ImproperlyConfigured(f"{path} cannot be read as UTF-8 text.") from None
     for number, line in enumerate(lines, start=1):
@@ -284,7 +290,7 @@ def _read_env_file(path: Path) -> dict[str, str]:
             )
     values: dict[str, str] = {}
     reader: Any = type("EnvFile", (environ.Env,), {"ENVIRON": values})
-    reader.read_env(path)
+    reader.read_env(io.StringIO(text))
     return values
 
 
