@@ -70,7 +70,7 @@ def openclaw_panel(request: HttpRequest, rest: str = "") -> HttpResponseBase:  #
 
 @require_safe
 def security_txt(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - Django passes it
-    """Name whom to tell of a vulnerability (RFC 9116). The answer is written anew each time, so it never expires."""
+    """Name whom to tell of a vulnerability (RFC 9116). Each answer is valid for the same time."""
     if not settings.MEMORY_GATEWAY_SECURITY_CONTACT:
         raise Http404
     expires = (timezone.now() + SECURITY_TXT_VALID).astimezone(UTC)

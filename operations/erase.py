@@ -9,13 +9,13 @@ import logging
 import uuid
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.db import transaction
-from django.db.models import Model, Q, QuerySet, TextField
+from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
@@ -42,7 +42,6 @@ from webhooks.models import Webhook
 logger = logging.getLogger("memory_gateway.erase")
 
 Receipt = dict[str, Any]
-_Row = TypeVar("_Row", bound=Model)
 BEGUN = "user.erase_begin"
 ERASED = "user.erase"
 # The prefix of the id of a user who is being erased; no valid user id begins with it.
@@ -232,7 +231,7 @@ def _finish(user: MemoryUser, event: AuditEvent) -> None:
         record(actor, ERASED, str(user.pk), detail=detail)
 
 
-def _mentioning(rows: QuerySet[_Row], column: str, user: MemoryUser) -> QuerySet[_Row]:
+def _mentioning(rows: QuerySet[AuditEvent], column: str, user: MemoryUser) -> QuerySet[AuditEvent]:
     """Return the rows whose JSON column contains the user's key or id."""
     mentions = Q()
     for name in (str(user.pk), user.pk.hex, json.dumps(user.user_id)):

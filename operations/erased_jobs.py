@@ -153,7 +153,7 @@ def _own(model: type[Model], keys: Iterable[Any], user: MemoryUser) -> set[str]:
     found: set[str] = set()
     wanted = list(keys)
     for start in range(0, len(wanted), _BATCH):
-        rows = QuerySet(model).filter(pk__in=wanted[start : start + _BATCH]).filter(**of_user)
+        rows: QuerySet[Any] = QuerySet(model).filter(pk__in=wanted[start : start + _BATCH]).filter(**of_user)
         found.update(map(str, rows.values_list("pk", flat=True)))
     return found
 

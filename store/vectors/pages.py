@@ -109,7 +109,7 @@ def _batches(owner: Owner, space: int, besides: Collection[int]) -> Iterator[lis
     of_owner = Embedding.objects.filter(
         space=space, memory__user=owner.user_pk, memory__app_id=owner.app_id, memory__project_id=owner.project_id
     )
-    stored = of_owner.order_by("memory").values_list("memory", "vector").iterator()
+    stored = of_owner.order_by("memory").values_list("memory_id", "vector").iterator()
     usable = ((pk, bytes(vector)) for pk, vector in stored if vector and pk not in besides)
     while batch := list(islice(usable, PAGE_ROWS)):
         yield batch

@@ -5,9 +5,6 @@ A delivery is recorded in the transaction of its change, so that neither exists 
 A turn of a webhook sends its due deliveries in the order of their sequence. A failed delivery does not delay later
 ones: receivers order by `sequence`. The next try is written before a delivery is sent, so that one which a crash
 interrupts is sent again.
-
-Receivers that hang delay only their user: a user holds few threads, and receivers that did not answer the last time
-share some threads, however many they are.
 """
 
 import logging
@@ -53,7 +50,8 @@ TURN_DELIVERIES: Final = 200
 TURN_SECONDS: Final = 30.0
 """The limits of a turn, after which webhooks of other users are served."""
 SILENT_LANES: Final = 8
-"""The groups of receivers that did not answer the last time. A group takes turns as one user does."""
+"""The groups of receivers that did not answer the last time. A group takes turns as one user does, so that receivers
+that hang hold few threads, however many they are."""
 _GONE: Final = 410
 
 
