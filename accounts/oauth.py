@@ -263,6 +263,22 @@ def connections_of(user_pk: UUID) -> QuerySet[OAuthConnection]:
     return rows.select_related("client", "key").order_by("-created_at")
 
 
+def clients_only_of(user: MemoryUser) -> QuerySet[OAuthClient]:
+    """Return the clients that this user alone has connected, also those whose connection has ended since."""
+    approved = AuditEvent.objects.filter(action="connection.approve", user_id=user.user_id)
+    known = {(detail.get("application"), detail.get("host")) for detail in approved.values_list("detail", flat=True)}
+    # A client that was never connected expires within a day, and may be another user's who is about to connect it.
+    ended = OAuthClient.objects.filter(connections=None, expires_at__gt=timezone.now() + UNUSED_LIFETIME)
+    of_trail = [
+        client.pk
+        for client in ended.filter(name__in={name for name, _host in known})
+        if any((client.name, urlsplit(uri).netloc) in known for uri in client.redirect_uris)
+    ]
+    of_others = OAuthConnection.objects.filter(client=OuterRef("pk")).exclude(user=user)
+    connected = Q(Exists(OAuthConnection.objects.filter(client=OuterRef("pk"), user=user)), ~Exists(of_others))
+    return OAuthClient.objects.filter(connected | Q(pk__in=of_trail))
+
+
 def forget_old(now: datetime) -> None:
     """Delete expired tokens, connections that have ended, and clients without a connection that have expired."""
     OAuthToken.objects.filter(expires_at__lte=now).delete()

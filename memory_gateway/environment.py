@@ -4,8 +4,10 @@ Every variable starts with `MEMORY_GATEWAY_` and equals the Django setting of th
 unknown variable is a typing error and prevents the start.
 """
 
+import codecs
 import contextlib
 import difflib
+import io
 import ipaddress
 import os
 import re
@@ -33,6 +35,10 @@ _FALSE = {"0", "false", "no", "off"}
 # Settings of the command-line client, which may be set in the shell that starts the gateway.
 _CLIENT_VARIABLES = {PREFIX + name for name in ("BASE_URL", "USER_ID", "USER_KEY")}
 _IS_OF_AWS = re.compile(r"AWS_[A-Z0-9_]+").fullmatch
+_HSTS = re.compile(
+    r"max-age=(?P<seconds>[0-9]{1,10})(?P<subdomains>; ?includeSubDomains(?P<preload>; ?preload)?)?", re.IGNORECASE
+)
+_CONTACT = re.compile(r"(?:mailto:[^\s@,]+@|https://|tel:\+?)[^\s@,]+")
 _ENV_LINE = re.compile(r"\s*(#.*)?|(export )?[A-Za-z_0-9]+=.*")
 
 
@@ -215,6 +221,28 @@ class Environment:
             raise ImproperlyConfigured("DATABASE_URL must start with sqlite:// or postgres://.")
         return _sqlite(self._base_dir / str(config["NAME"])) if engine.endswith(".sqlite3") else config
 
+    def hsts(self, name: str, default: str) -> tuple[int, bool, bool]:
+        """Return seconds, subdomains and preload of a value of the header `Strict-Transport-Security`."""
+        raw = self.text(name, default)
+        found = _HSTS.fullmatch(raw)
+        if not found:
+            raise ImproperlyConfigured(
+                f"{PREFIX}{name} must be max-age=SECONDS, optionally followed by ; includeSubDomains and ; preload, "
+                f"not {raw!r}."
+            )
+        return int(found["seconds"]), bool(found["subdomains"]), bool(found["preload"])
+
+    def contacts(self, name: str) -> list[str]:
+        """Return the addresses of a list: mailto:, https: or tel:."""
+        found = self.words(name)
+        for address in found:
+            if not _CONTACT.fullmatch(address):
+                raise ImproperlyConfigured(
+                    f"{PREFIX}{name} must list addresses such as mailto:security@example.org or "
+                    f"https://example.org/security, not {address!r}."
+                )
+        return found
+
     def refuse_unknown(self) -> None:
         """Check that every `MEMORY_GATEWAY_` variable is a setting: an unknown one is almost always a typing error.
 
@@ -248,7 +276,11 @@ def _is_ip_address(word: str) -> bool:
 def _read_env_file(path: Path) -> dict[str, str]:
     """Return the variables of a `.env` file without changing `os.environ`, which child processes inherit."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        content = path.read_bytes()
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)):
+            raise ImproperlyConfigured(f"{path} is UTF-16 or UTF-32 text. Save it as UTF-8.")
+        text = content.decode("utf-8-sig")  # some editors write a byte-order mark
+        lines = text.splitlines()
     except (OSError, UnicodeDecodeError):
         raise ImproperlyConfigured(f"{path} cannot be read as UTF-8 text.") from None
     for number, line in enumerate(lines, start=1):
@@ -258,7 +290,7 @@ def _read_env_file(path: Path) -> dict[str, str]:
             )
     values: dict[str, str] = {}
     reader: Any = type("EnvFile", (environ.Env,), {"ENVIRON": values})
-    reader.read_env(path)
+    reader.read_env(io.StringIO(text))
     return values
 
 

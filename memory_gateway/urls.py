@@ -10,7 +10,14 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularJSONAPIView
 
 from memory_gateway.health import HealthView
 from memory_gateway.metrics import metrics
-from memory_gateway.views import DocsView, HomeView, no_page_of_row, openclaw_panel
+from memory_gateway.views import (
+    DocsView,
+    HomeView,
+    no_page_of_row,
+    openclaw_panel,
+    robots_txt,
+    security_txt,
+)
 
 
 def _schema(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
@@ -23,6 +30,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", HomeView.as_view(http_method_names=["get", "head"])),
     path("health", HealthView.as_view()),
     path("metrics", metrics),
+    path(".well-known/security.txt", security_txt),
+    path("robots.txt", robots_txt),
     path("", include("accounts.api.urls")),
     path("", include("resources.api.urls")),
     path("", include("profiles.api.urls")),

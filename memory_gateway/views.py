@@ -1,16 +1,21 @@
 """API documentation, the panel at OpenClaw's path, and Django's error handlers."""
 
+from collections.abc import Sequence
+from datetime import UTC, timedelta
 from typing import Any, Final
 
 from csp.constants import SELF
 from csp.decorators import csp_update
+from django.conf import settings
 from django.contrib import admin
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import is_valid_path
+from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_safe
 from django.views.generic import TemplateView, View
 
 from console.views.dashboard import dashboard
@@ -27,6 +32,9 @@ OPENCLAW_HEADERS: Final = {
     "Pragma": "no-cache",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
+
+
+SECURITY_TXT_VALID: Final = timedelta(days=180)
 
 
 class HomeView(View):
@@ -58,6 +66,26 @@ def openclaw_panel(request: HttpRequest, rest: str = "") -> HttpResponseBase:  #
     for name, value in OPENCLAW_HEADERS.items():
         response[name] = value
     return response
+
+
+@require_safe
+def security_txt(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - Django passes it
+    """Name whom to tell of a vulnerability (RFC 9116). Each answer is valid for the same time."""
+    if not settings.MEMORY_GATEWAY_SECURITY_CONTACT:
+        raise Http404
+    expires = (timezone.now() + SECURITY_TXT_VALID).astimezone(UTC)
+    lines = [f"Contact: {address}" for address in settings.MEMORY_GATEWAY_SECURITY_CONTACT]
+    return _text([*lines, f"Expires: {expires:%Y-%m-%dT%H:%M:%SZ}"])
+
+
+@require_safe
+def robots_txt(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - Django passes it
+    """Ask crawlers to read nothing."""
+    return _text(["User-agent: *", "Disallow: /"])
+
+
+def _text(lines: Sequence[str]) -> HttpResponse:
+    return HttpResponse("\n".join([*lines, ""]), content_type="text/plain; charset=utf-8")
 
 
 def no_page_of_row(request: HttpRequest, path: str) -> HttpResponseBase:  # noqa: ARG001 - the pattern names it

@@ -7,18 +7,19 @@ the worker or the same call finishes it.
 import json
 import logging
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.db import transaction
-from django.db.models import Model, Q, QuerySet, TextField
+from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
+from accounts import oauth
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
 from accounts.services import find_user
@@ -27,11 +28,10 @@ from core.messages import Message as _
 from core.times import isoformat
 from engines.port import Engine
 from engines.registry import external_engine, get_engine
-from operations import files, tables
+from operations import erased_jobs, files, tables
 from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.external import engine_deletion
-from operations.models import Job
 from store.external import deletions
 from store.external import sessions as external_sessions
 from store.index import keyword
@@ -42,7 +42,6 @@ from webhooks.models import Webhook
 logger = logging.getLogger("memory_gateway.erase")
 
 Receipt = dict[str, Any]
-_Row = TypeVar("_Row", bound=Model)
 BEGUN = "user.erase_begin"
 ERASED = "user.erase"
 # The prefix of the id of a user who is being erased; no valid user id begins with it.
@@ -57,7 +56,13 @@ _BACKUPS = _("Backups and archives that were made before still contain the user'
 def plan(user_pk: UUID) -> dict[str, int]:
     """Return how many rows of each table, and files, would be removed. Raises: `NotFound`."""
     user = existing(MemoryUser.objects.filter(pk=user_pk), _("There is no such user."))
-    return {**tables.counts(user), "files": files.count_of(user_pk)}
+    return {**_counts(user), "files": files.count_of(user_pk)}
+
+
+def _counts(user: MemoryUser) -> dict[str, int]:
+    """Return how many rows of each table would be removed, applications of no other user, and rows of shared jobs."""
+    clients = {"oauth_clients": oauth.clients_only_of(user).count()}
+    return {**tables.counts(user), **clients, **erased_jobs.counts(user)}
 
 
 def erase(
@@ -84,7 +89,7 @@ def erase(
         done += count
         report("Erasing rows", min(done, total), total)
 
-    on_batch(0)
+    on_batch(sum(removed.get(name, 0) for name in ("oauth_clients", "jobs", "job_rows")))  # removed first
     for session in Session.objects.filter(user=user, deleted_at__isnull=True):
         try:
             owner = Owner(user.pk, user.user_id, session.app_id, session.project_id)
@@ -175,14 +180,13 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
             event = _events().filter(subject_id=str(user_pk)).latest("pk")
             user.user_id = event.user_id
             return user, event
-        detail = {"removed": tables.counts(user), "upstream": _data_in_everos(user)}
+        detail = {"removed": _counts(user), "upstream": _data_in_everos(user)}
         deletions.queue_user(user.pk, user.user_id)
         record(actor, BEGUN, str(user_pk), user_id=user.user_id, detail=detail)
         keys = [*user.keys.values_list("pk", flat=True), *user.rpc_tokens.values_list("pk", flat=True), user.pk]
         LogEntry.objects.filter(Q(object_id__in=[str(key) for key in keys]) | Q(object_repr=user.user_id)).delete()
-        for job in Job.objects.filter(params__target__has_key="rows"):  # before the rows are removed
-            if Memory.objects.filter(pk__in=job.params["target"]["rows"], user=user).exists():
-                job.delete()
+        erased_jobs.remove(user)
+        oauth.clients_only_of(user).delete()  # before the keys, with which connections go
         UserKey.objects.filter(user=user).delete()
         RpcToken.objects.filter(user=user).delete()
         Webhook.objects.filter(user=user).delete()
@@ -219,22 +223,20 @@ def _finish(user: MemoryUser, event: AuditEvent) -> None:
             return  # another process has finished it
         tables.remove_rows(user)
         deletions.forget_accepted(timezone.now(), user.pk)
-        _mentioning(Job.objects.all(), ("params", "result"), user).delete()
+        erased_jobs.remove(user)  # what was started meanwhile
         tables.remove_user(user, until_event=event.pk)
-        for other in _mentioning(AuditEvent.objects.all(), ("detail",), user).iterator():
+        for other in _mentioning(AuditEvent.objects.all(), "detail", user).iterator():
             AuditEvent.objects.filter(pk=other.pk).update(detail=_without(other.detail, {user.user_id, str(user.pk)}))
         actor, detail = Actor(event.actor_kind, event.actor), {"rows": sum(event.detail["removed"].values())}
         record(actor, ERASED, str(user.pk), detail=detail)
 
 
-def _mentioning(rows: QuerySet[_Row], columns: Sequence[str], user: MemoryUser) -> QuerySet[_Row]:
-    """Return the rows whose JSON columns contain the user's key or id."""
+def _mentioning(rows: QuerySet[AuditEvent], column: str, user: MemoryUser) -> QuerySet[AuditEvent]:
+    """Return the rows whose JSON column contains the user's key or id."""
     mentions = Q()
-    for column in columns:
-        rows = rows.alias(**{f"{column}_text": Cast(column, TextField())})
-        for name in (str(user.pk), user.pk.hex, json.dumps(user.user_id)):
-            mentions |= Q(**{f"{column}_text__contains": name})
-    return rows.filter(mentions)
+    for name in (str(user.pk), user.pk.hex, json.dumps(user.user_id)):
+        mentions |= Q(text_of_json__contains=name)
+    return rows.alias(text_of_json=Cast(column, TextField())).filter(mentions)
 
 
 def _without(detail: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -400,6 +400,8 @@ class FactPage(Owned):
     number = models.IntegerField(_("number"))
     facts = models.BinaryField(_("facts"))
     names = models.TextField(_("names"))
+    # The default is the layout of the pages that were written before layouts had numbers.
+    layout = models.BigIntegerField(_("layout"), db_default=1_187_811_388)
 
     class Meta:
         verbose_name = _("fact page")
@@ -472,6 +474,8 @@ class VectorPage(Owned):
     number = models.IntegerField(_("number"))
     rows = models.BinaryField(_("rows"))
     codes = models.BinaryField(_("codes"))
+    # As for fact pages.
+    layout = models.BigIntegerField(_("layout"), db_default=2_419_599_141)
 
     class Meta:
         verbose_name = _("vector page")

@@ -6,7 +6,8 @@ from core.background.tasks import Round, periodic, task
 from core.events import changed
 from webhooks.services import delivery
 
-task("deliver_webhook", queue="webhooks", slots=4)(delivery.deliver)
+# Many threads, because a thread only waits for its receiver, and few per user: a user whose receivers hang holds two.
+task("deliver_webhook", queue="webhooks", slots=64, share=2)(delivery.deliver)
 changed.connect(delivery.record_event)
 
 

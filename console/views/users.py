@@ -56,7 +56,10 @@ _ERASED_LABELS: Final = {
     "overrides": gettext_lazy("Edits"),
     "profiles": gettext_lazy("Profiles"),
     "keys": gettext_lazy("API keys"),
+    "oauth_clients": gettext_lazy("Applications"),
     "audit": gettext_lazy("Audit events"),
+    "jobs": gettext_lazy("Jobs"),
+    "job_rows": gettext_lazy("Rows in jobs of several users"),
 }
 
 

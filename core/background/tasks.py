@@ -66,6 +66,7 @@ class _Task(NamedTuple):
     work: Callable[..., object]
     queue: Queue
     pool: FairPool
+    share: int | None
 
 
 _tasks: dict[str, _Task] = {}
@@ -76,11 +77,13 @@ _queues: Collection[str] = QUEUES
 def limit_to(queues: Collection[str], concurrency: int = 0) -> None:
     """Run only tasks of these queues in this process, `concurrency` of each name at once (0: as registered).
 
-    Call it before any task is enqueued.
+    Tasks with a `share` keep their slots: they wait for others instead of computing. Call it before a task is enqueued.
     """
     global _queues  # noqa: PLW0603
     _queues = queues
     for name, found in _tasks.items() if concurrency else ():
+        if found.share is not None:
+            continue
         _tasks[name] = found._replace(pool=FairPool(concurrency, name, connections.close_all))
 
 
@@ -89,11 +92,11 @@ def runs(queue: Queue | None) -> bool:
     return queue is None or queue in _queues
 
 
-def task(name: str, *, queue: Queue, slots: int) -> Callable[[_Work], _Work]:
-    """Register a function for `enqueue`: at most `slots` run at once in a process, users in turn."""
+def task(name: str, *, queue: Queue, slots: int, share: int | None = None) -> Callable[[_Work], _Work]:
+    """Register a function for `enqueue`: at most `slots` run at once in a process, `share` of one user, in turn."""
 
     def register(work: _Work) -> _Work:
-        _tasks[name] = _Task(work, queue, FairPool(slots, name, connections.close_all))
+        _tasks[name] = _Task(work, queue, FairPool(slots, name, connections.close_all, share=share), share)
         return work
 
     return register

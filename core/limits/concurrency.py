@@ -107,11 +107,12 @@ class _Call(NamedTuple):
 class FairPool:
     """A pool of daemon threads that serves users in turn. With two slots or more, one user cannot hold all of them.
 
-    A thread without work calls `end_thread` and ends. At exit, calls are abandoned; `concurrent.futures` would wait.
+    One user holds at most `share` slots, by default all but one. A thread without work calls `end_thread` and ends. At
+    exit, calls are abandoned; `concurrent.futures` would wait.
     """
 
-    def __init__(self, slots: int, name: str, end_thread: Callable[[], object]) -> None:
-        self._queue: FairQueue[_Call] = FairQueue(slots, max(1, slots - 1))
+    def __init__(self, slots: int, name: str, end_thread: Callable[[], object], *, share: int | None = None) -> None:
+        self._queue: FairQueue[_Call] = FairQueue(slots, share or max(1, slots - 1))
         self._name = name
         self._end_thread = end_thread
         self._condition = threading.Condition()

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import cache
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -39,6 +40,13 @@ def rows(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         cursor.execute(statement, values)
         found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
+
+
+def has_tables() -> bool:
+    """Return True if the database was migrated at least once. A SQLite file that does not exist is not created."""
+    if connection.vendor == "sqlite" and not Path(str(connection.settings_dict["NAME"])).exists():
+        return False
+    return "django_migrations" in connection.introspection.table_names()
 
 
 def slots(values: Sized) -> str:

@@ -4,6 +4,7 @@ It relies on uvicorn's internals; `tests/memory_gateway/test_http_protocol.py` d
 """
 
 import asyncio
+import re
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, NoReturn
@@ -25,6 +26,8 @@ MAX_PIPELINED = 32
 # Time and bytes for which the server reads what a refused client still sends, so that it can read the response.
 LINGER_SECONDS = 1.0
 LINGER_BYTES = 256 * 1024
+_ABSOLUTE_FORM = re.compile(rb"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)")
+_DEFAULT_PORTS = {b"http": b":80", b"https": b":443"}
 
 
 class HeadTooLarge(GatewayError):
@@ -127,6 +130,8 @@ class HttpProtocol(HttpToolsProtocol):
             self._stop_parsing(_head_too_large())
         if len(self.pipeline) >= MAX_PIPELINED:
             self._stop_parsing(BadRequest("Too many requests were sent before the first was answered."))
+        if not self.url.startswith(b"/"):
+            self._take_authority()
         self._unparsed_bytes = self._piece_bytes
         if self._head_timer is not None:
             self._cancel_head_timer()
@@ -134,6 +139,22 @@ class HttpProtocol(HttpToolsProtocol):
         self._table.mark_busy(self)
         if not self.parser.should_upgrade():
             self.headers = []  # trailers must not be taken for headers
+
+    def _take_authority(self) -> None:
+        """Make the authority of an absolute-form target the host of the request, as RFC 9112 (3.2.2) says.
+
+        A client that sends another `Host` is refused: what stands in front may have checked either of the two.
+        """
+        found = _ABSOLUTE_FORM.match(self.url)
+        if found is None:
+            return
+        scheme, authority = found["scheme"].lower(), found["authority"]
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if scheme not in _DEFAULT_PORTS or not authority or b"@" in authority:
+            self._stop_parsing(BadRequest("The address of the request must begin with http:// or https:// and a host."))
+        if any(_host(value, scheme) != _host(authority, scheme) for value in hosts):
+            self._stop_parsing(BadRequest("The Host header names another host than the address of the request."))
+        self.headers[:] = [(name, value) for name, value in self.headers if name != b"host"] + [(b"host", authority)]
 
     def on_body(self, body: bytes) -> None:
         self._unparsed_bytes = self._piece_bytes
@@ -222,6 +243,11 @@ class HttpProtocol(HttpToolsProtocol):
             "connection: close",
         ]
         self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
+
+
+def _host(authority: bytes, scheme: bytes) -> bytes:
+    """Return host and port in one spelling."""
+    return authority.lower().removesuffix(b":").removesuffix(_DEFAULT_PORTS[scheme])
 
 
 def _head_too_large() -> HeadTooLarge:

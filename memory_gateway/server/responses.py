@@ -77,7 +77,9 @@ def body_answer(scope: Scope, status: int, content_type: bytes, body: bytes, *, 
 def _headers(scope: Scope, content_type: bytes) -> Headers:
     headers = [(b"content-type", content_type), (b"x-request-id", request_id.get().encode()), *_SECURITY_HEADERS]
     if scope.get("scheme") == "https" and settings.SECURE_HSTS_SECONDS:
-        policy = f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains"
+        policy = f"max-age={settings.SECURE_HSTS_SECONDS}"
+        policy += "; includeSubDomains" if settings.SECURE_HSTS_INCLUDE_SUBDOMAINS else ""
+        policy += "; preload" if settings.SECURE_HSTS_PRELOAD else ""
         headers.append((b"strict-transport-security", policy.encode()))
     return headers
 

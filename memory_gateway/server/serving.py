@@ -7,6 +7,8 @@ import socket
 import sqlite3
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -25,6 +27,7 @@ from agents.rpc.connection_limits import MAX_MESSAGE_BYTES
 from core.errors import GatewayError
 from core.messages import MANAGE
 from core.persistence import database_errors
+from core.persistence.sql import has_tables
 from engines.registry import get_engine
 from memory_gateway.safety import require_known_migrations, require_no_reload, require_safe_local
 from memory_gateway.server.connections import FEW_CONNECTIONS, ConnectionTable, allowed_connections
@@ -62,20 +65,48 @@ class Plan:
 
 def check(plan: Plan) -> None:
     """Check the configuration and the database before the start. Raises: `CommandError`."""
+    with _refusals():
+        _require_safe(plan)
+    require_database()
+
+
+def check_before_migration(plan: Plan) -> None:
+    """Check all that needs no tables, before anything is written to the database. Raises: `CommandError`."""
+    with _refusals():
+        _require_safe(plan)
+        get_engine()
+        if has_tables():
+            require_known_migrations()
+        storage_binding.require_before_migration()
+
+
+def _require_safe(plan: Plan) -> None:
+    if settings.IS_PRODUCTION:
+        require_no_reload(plan.reload)
+    else:
+        require_safe_local(
+            host=plan.host,
+            hosts=settings.MEMORY_GATEWAY_ALLOWED_HOSTS,
+            provisioning_token=settings.MEMORY_GATEWAY_PROVISIONING_TOKEN,
+        )
+    if not plan.runs_tasks:
+        require_shared_database("serve --no-worker")
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Raise refusals of the block as a `CommandError`, and close the connection."""
     try:
-        if settings.IS_PRODUCTION:
-            require_no_reload(plan.reload)
-        else:
-            require_safe_local(
-                host=plan.host,
-                hosts=settings.MEMORY_GATEWAY_ALLOWED_HOSTS,
-                provisioning_token=settings.MEMORY_GATEWAY_PROVISIONING_TOKEN,
-            )
-        if not plan.runs_tasks:
-            require_shared_database("serve --no-worker")
-        require_database()
+        yield
     except ImproperlyConfigured as error:
         raise CommandError(str(error)) from None
+    except GatewayError as error:
+        raise CommandError(error.detail) from None
+    except DatabaseError as error:
+        refusal = database_errors.explain(error)
+        raise CommandError(refusal.detail if refusal else f"The database cannot be used: {error}") from error
+    finally:
+        connection.close()
 
 
 def require_shared_database(command: str) -> None:
@@ -89,7 +120,7 @@ def require_shared_database(command: str) -> None:
 
 def require_database() -> None:
     """Check the engine, the database, its migrations and its storage folder. Raises: `CommandError`."""
-    try:
+    with _refusals():
         get_engine()
         executor = MigrationExecutor(connection)
         require_known_migrations()
@@ -97,15 +128,6 @@ def require_database() -> None:
             raise CommandError(f"The database has {len(missing)} unapplied migrations. Run `{MANAGE} migrate`.")
         storage_binding.require()
         require_roles()
-    except ImproperlyConfigured as error:
-        raise CommandError(str(error)) from None
-    except GatewayError as error:
-        raise CommandError(error.detail) from None
-    except DatabaseError as error:
-        refusal = database_errors.explain(error)
-        raise CommandError(refusal.detail if refusal else f"The database cannot be used: {error}") from error
-    finally:
-        connection.close()
 
 
 def listen(plan: Plan) -> socket.socket:
@@ -192,8 +214,8 @@ def configuration(plan: Plan, connections: int) -> uvicorn.Config:
     )
 
 
-def run(plan: Plan) -> NoReturn:
-    """Serve until a signal, then end the process.
+def run(plan: Plan, listener: socket.socket | None = None) -> NoReturn:
+    """Serve until a signal, then end the process. `listener` is what `listen` returned before, if anything.
 
     Exit codes: 0 after SIGTERM, 130 after Ctrl+C, 3 for a failed start.
 
@@ -202,9 +224,11 @@ def run(plan: Plan) -> NoReturn:
     # After its shutdown uvicorn raises the signal again, and the process must then exit normally.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     if plan.reload:
+        if listener is not None:
+            listener.close()  # the process that is restarted after each change opens its own
         autoreload.run_with_reloader(_serve, plan)
     try:
-        code = _serve(plan)
+        code = _serve(plan, listener)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt:
@@ -230,8 +254,8 @@ class _Supervisor(Multiprocess):
                 )
 
 
-def _serve(plan: Plan) -> int:
-    listener = listen(plan)
+def _serve(plan: Plan, listener: socket.socket | None = None) -> int:
+    listener = listener or listen(plan)
     connections = allowed_connections(settings.MEMORY_GATEWAY_THREADS)
     sys.stdout.write(banner(plan, listener.getsockname()[1]) + "\n")
     if connections < FEW_CONNECTIONS:

@@ -24,7 +24,7 @@ from core.errors import Conflict, DatabaseDamaged, InvalidInput, NoSpace, NotFou
 from core.messages import MANAGE
 from core.persistence import database_errors
 from core.persistence.files import create_temporary, raising_no_space, require_free, stored_files
-from core.persistence.sql import consistent_read
+from core.persistence.sql import consistent_read, has_tables
 from operations import files
 from operations.archives.archive import Reader, Writer
 from operations.commands import Report, no_report
@@ -166,14 +166,15 @@ def _copy_sqlite(target: Path, report: Report) -> None:
 
 def _require_unused(archived: set[str]) -> None:
     """Raise `Conflict` for a database or storage in use. Ignore files of the archive, left by a killed restore."""
-    now = timezone.now()
-    if any(lease.is_held(now) for lease in Lease.objects.all()):
+    now, is_migrated = timezone.now(), has_tables()
+    if is_migrated and any(lease.is_held(now) for lease in Lease.objects.all()):
         raise Conflict("A server is using this database. Stop it first.")
-    if MemoryUser.objects.exists():
-        raise Conflict(f"The database contains users. Restore into an empty one, created by `{MANAGE} migrate`.")
+    if is_migrated and MemoryUser.objects.exists():
+        raise Conflict("The database contains users. Restore into an empty one.")
     storage_id = storage_binding.storage_id()
     stored = {f"{folder.user_pk}/{folder.path_below_user}" for folder in storage.stored_folders()}
-    is_foreign = storage_id is not None and storage_id != storage_binding.database_id()
+    own_id = storage_binding.database_id() if is_migrated else None
+    is_foreign = storage_id is not None and storage_id != own_id
     if is_foreign or stored - {path.rpartition("/")[0] for path in archived}:
         raise Conflict(
             f"The storage {stored_files().place_name()} is in use. Set {storage_binding.SETTINGS} to an empty one."

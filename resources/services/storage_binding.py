@@ -22,6 +22,7 @@ from core.messages import MANAGE
 from core.messages import Message as _
 from core.persistence import files
 from core.persistence.files import MESSAGE_FILES, root
+from core.persistence.sql import has_tables
 from resources import storage
 from resources.models import NOT_PURGED, Attachment, Resource, StorageIdentity
 from store.external import journal
@@ -149,20 +150,40 @@ def adopt(actor: Actor) -> UUID:
     return new
 
 
-def survey() -> Survey:
-    """Compare the stored files with the rows that refer to them. Reads the whole storage folder."""
+def survey(*, is_new: bool = False) -> Survey:
+    """Compare the stored files with the rows that refer to them: none if the database `is_new`.
+
+    Reads the whole storage folder.
+    """
+    existing = {f"{folder.user_pk}/{folder.path_below_user}" for folder in storage.stored_folders() if folder.has_files}
+    if is_new:
+        return Survey(0, len(existing), 0, len(existing))
     needed = set(_needed())
     # The files of purged resources may still exist.
     purged = Resource.objects.filter(cleanup_pending=True).exclude(storage_path="")
     known = needed.union(path.rpartition("/")[0] for path in purged.values_list("storage_path", flat=True).iterator())
-    existing = {f"{folder.user_pk}/{folder.path_below_user}" for folder in storage.stored_folders() if folder.has_files}
     return Survey(len(needed), len(existing), len(needed - existing), len(existing - known))
 
 
-def refusal() -> str:
-    """Return the reason why folder and database do not belong together, empty if they do. This binds nothing."""
+def require_before_migration() -> None:
+    """Check what can be checked before anything is written to the database, which may not exist yet.
+
+    Raises: `StorageMismatch`, `StorageUnavailable`.
+    """
+    is_new = not has_tables()
+    if is_new or storage_id() not in {None, database_id()}:
+        problem = refusal(is_new=is_new)
+        if problem:
+            raise StorageMismatch(problem)
+
+
+def refusal(*, is_new: bool = False) -> str:
+    """Return the reason why folder and database do not belong together, empty if they do. This binds nothing.
+
+    `is_new`: the database has no tables yet.
+    """
     folder_id = storage_id()
-    if folder_id is not None and folder_id == database_id():
+    if folder_id is not None and not is_new and folder_id == database_id():
         return ""
     folder, database = files.stored_files().place_name(), database_name()
     remedy = (
@@ -174,7 +195,7 @@ def refusal() -> str:
         return f"The storage folder {folder} belongs to another database, not to {database}. {remedy}"
     if files.stored_files().exists(FILE) or (files.is_local() and os.path.lexists(root() / FILE)):
         return f"The file {FILE} in {folder} contains no ID to compare with that of the database {database}. {remedy}"
-    found = survey()
+    found = survey(is_new=is_new)
     if found.is_match:
         return ""
     return (

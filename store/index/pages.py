@@ -1,20 +1,32 @@
-"""The facts that rank each indexed memory, in pages of 256 per user and scope: a search reads few rows."""
+"""The facts that rank each indexed memory, in pages of 256 per user and scope: a search reads few rows.
+
+A page is binary, laid out by position, so it is stored with the number of its layout. A page of another layout is never
+read: all pages of its owner are written again from the rows, at the next search or write.
+"""
 
 import struct
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import orjson
-from django.db import connection
+from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from store.models import Memory, owner_values
+from store.models import FactPage, IndexStatistics, Memory, owned_by, owner_values
 from store.types import Owner
 
 PAGE_ROWS: Final = 256
-ORIGINS: Final = tuple(Memory.Origin.values)
+ORIGINS: Final[Mapping[str, int]] = {
+    Memory.Origin.EMBEDDED: 0,
+    Memory.Origin.UPSTREAM: 1,
+    Memory.Origin.PANEL: 2,
+    Memory.Origin.TOOL: 3,
+    Memory.Origin.EXTRACTED: 4,
+}
+"""The number of each origin in a page. A new origin gets the next number, whatever its place among the others."""
 FACTS: Final = np.dtype([
     ("pk", "<i8"), ("session", "<i8"), ("at", "<i8"), ("seq", "<i4"), ("length", "<i4"),
     ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "u1"), ("is_turn", "?"),
@@ -23,29 +35,44 @@ _FACT: Final = struct.Struct("<qqqiiIIIB?")
 """A record of `FACTS`. For a few records it is faster than numpy."""
 NAMED: Final = ("speaker", "sender", "agent")
 """The fields that are indexes into the names of their page."""
+
+
+def layout_of(fields: np.dtype[Any], named: Sequence[str], origins: Mapping[str, int]) -> int:
+    """Return the number of a layout, which is computed so that no change is forgotten."""
+    numbers = sorted((str(origin), number) for origin, number in origins.items())
+    return zlib.crc32(repr((fields.descr, named, numbers)).encode())
+
+
+LAYOUT: Final = layout_of(FACTS, NAMED, ORIGINS)
+_PACKED: Final = (
+    "session", "created_at_ms", "seq", "token_count", "speaker", "sender_id", "agent_id", "origin", "chunk_index",
+)  # fmt: skip
+"""The columns of a memory that its facts are packed from."""
 Facts = npt.NDArray[np.void]
 
 _OF_OWNER = "WHERE user_id = %s AND app_id = %s AND project_id = %s"
-_LAST = f"SELECT number, facts, names FROM store_factpage {_OF_OWNER} ORDER BY number DESC LIMIT 1"
-_ALL = f"SELECT number, facts, names FROM store_factpage {_OF_OWNER} ORDER BY number"
-_WRITE = """
-    INSERT INTO store_factpage (user_id, app_id, project_id, number, facts, names) VALUES (%s, %s, %s, %s, %s, %s)
-    ON CONFLICT (user_id, app_id, project_id, number) DO UPDATE SET facts = excluded.facts, names = excluded.names
+_LAST = f"SELECT number, facts, names, layout FROM store_factpage {_OF_OWNER} ORDER BY number DESC LIMIT 1"
+_ALL = f"SELECT number, facts, names, layout FROM store_factpage {_OF_OWNER} ORDER BY number"
+_COLUMNS = "user_id, app_id, project_id, number, facts, names, layout"
+_REPLACE = """
+    ON CONFLICT (user_id, app_id, project_id, number)
+    DO UPDATE SET facts = excluded.facts, names = excluded.names, layout = excluded.layout
 """
+_WRITE = f"INSERT INTO store_factpage ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, {LAYOUT}) {_REPLACE}"
 _LAST_OF_MANY = """
-    SELECT found.user_id, found.app_id, found.project_id, page.number, page.facts, page.names
+    SELECT found.user_id, found.app_id, found.project_id, page.number, page.facts, page.names, page.layout
     FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS found (user_id, app_id, project_id) CROSS JOIN LATERAL (
-        SELECT number, facts, names FROM store_factpage p
+        SELECT number, facts, names, layout FROM store_factpage p
         WHERE p.user_id = found.user_id AND p.app_id = found.app_id AND p.project_id = found.project_id
         ORDER BY number DESC LIMIT 1
     ) page
 """
-_WRITE_MANY = """
-    INSERT INTO store_factpage (user_id, app_id, project_id, number, facts, names)
-    SELECT * FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::bytea[], %s::text[])
-    ON CONFLICT (user_id, app_id, project_id, number) DO UPDATE SET facts = excluded.facts, names = excluded.names
+_WRITE_MANY = f"""
+    INSERT INTO store_factpage ({_COLUMNS})
+    SELECT *, {LAYOUT} FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::bytea[], %s::text[]) {_REPLACE}
 """
 _DELETE = f"DELETE FROM store_factpage {_OF_OWNER} AND number = %s"
+_DELETE_ALL = f"DELETE FROM store_factpage {_OF_OWNER}"
 
 
 def add(cursor: CursorWrapper, owner: Owner, with_lengths: Iterable[tuple[Memory, int]]) -> None:
@@ -54,7 +81,10 @@ def add(cursor: CursorWrapper, owner: Owner, with_lengths: Iterable[tuple[Memory
     key = (owner.user_pk, owner.app_id, owner.project_id)
     rows = [row for row in with_lengths if (row[0].user_id, row[0].app_id, row[0].project_id) == key]
     cursor.execute(_LAST, owned)
-    for page in _filled(cursor.fetchone(), rows):
+    last = cursor.fetchone()
+    if last and last[-1] != LAYOUT:
+        last = _rewrite(cursor, owner, besides={row.id for row, _length in rows})
+    for page in _filled(last, rows):
         cursor.execute(_WRITE, [*owned, *page])
 
 
@@ -63,6 +93,9 @@ def add_groups(cursor: CursorWrapper, groups: Sequence[tuple[Owner, Sequence[tup
     owners = [(owner.user_pk, owner.app_id, owner.project_id) for owner, _rows in groups]
     cursor.execute(_LAST_OF_MANY, [list(column) for column in zip(*owners, strict=True)])
     last = {row[:3]: row[3:] for row in cursor.fetchall()}
+    for key, (owner, rows) in zip(owners, groups, strict=True):
+        if key in last and last[key][-1] != LAYOUT:
+            last[key] = _rewrite(cursor, owner, besides={row.id for row, _length in rows})
     with_last = ((key, last.get(key), rows) for key, (_owner, rows) in zip(owners, groups, strict=True))
     pages = [(*key, *page) for key, of, rows in with_last for page in _filled(of, rows)]
     cursor.execute(_WRITE_MANY, [list(column) for column in zip(*pages, strict=True)])
@@ -70,7 +103,7 @@ def add_groups(cursor: CursorWrapper, groups: Sequence[tuple[Owner, Sequence[tup
 
 def _filled(last: tuple[Any, ...] | None, rows: Sequence[tuple[Memory, int]]) -> Iterator[tuple[int, bytes, str]]:
     """Yield the pages of an owner that change when rows are appended: number, facts and names."""
-    number, facts, packed_names = last or (0, b"", "[]")
+    number, facts, packed_names, _layout = last or (0, b"", "[]", LAYOUT)
     facts, rest = bytes(facts), sorted(rows, key=lambda row: row[0].id)
     places = {name: place for place, name in enumerate(orjson.loads(packed_names))}
     while rest:
@@ -87,7 +120,12 @@ def remove(owner: Owner, pks: Collection[int]) -> None:
     owned, removed = owner_values(owner), np.fromiter(pks, "<i8")
     with connection.cursor() as cursor:
         cursor.execute(_ALL, owned)
-        for number, packed, names in cursor.fetchall():
+        pages = cursor.fetchall()
+        if any(page[-1] != LAYOUT for page in pages):
+            _rewrite(cursor, owner)
+            cursor.execute(_ALL, owned)
+            pages = cursor.fetchall()
+        for number, packed, names, _layout in pages:
             facts = np.frombuffer(packed, FACTS)
             remaining = facts[~np.isin(facts["pk"], removed)]
             if not len(remaining):
@@ -101,6 +139,36 @@ def clear() -> None:
     """Remove the memories of all users."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM store_factpage")
+
+
+def update(owner: Owner) -> int:
+    """Write the owner's pages again if one has another layout; return the number of memories in them."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        # The lock that every writer of the pages holds.
+        list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))
+        if not FactPage.objects.filter(owned_by(owner)).exclude(layout=LAYOUT).exists():
+            return 0
+        _rewrite(cursor, owner)
+        return Memory.objects.filter(owned_by(owner), is_indexed=True).count()
+
+
+def outdated() -> Iterator[Owner]:
+    """Yield the owners of pages of another layout."""
+    pages = FactPage.objects.exclude(layout=LAYOUT).select_related("user")
+    yield from dict.fromkeys(page.owner for page in pages.defer("facts", "names"))
+
+
+def _rewrite(cursor: CursorWrapper, owner: Owner, besides: Collection[int] = ()) -> tuple[Any, ...] | None:
+    """Write all pages of an owner from the rows, without some (by row id); return the last page."""
+    owned = owner_values(owner)
+    cursor.execute(_DELETE_ALL, owned)
+    indexed = Memory.objects.filter(owned_by(owner), is_indexed=True).only(*_PACKED)
+    rows = [(row, row.token_count) for row in indexed.iterator() if row.id not in besides]
+    last = None
+    for page in _filled(None, rows):
+        cursor.execute(_WRITE, [*owned, *page])
+        last = (*page, LAYOUT)
+    return last
 
 
 def _compact_names(facts: Facts, names: Sequence[str]) -> list[str]:
@@ -119,6 +187,6 @@ def _pack(with_lengths: Iterable[tuple[Memory, int]], places: dict[str, int]) ->
         is_turn = one.chunk_index is None and one.origin != Memory.Origin.EXTRACTED
         packed += _FACT.pack(
             one.id, one.session_id or 0, one.created_at_ms, one.seq, length,
-            *named, ORIGINS.index(one.origin), is_turn,
+            *named, ORIGINS[one.origin], is_turn,
         )  # fmt: skip
     return packed

@@ -11,10 +11,11 @@ from django.db import connection, transaction
 
 from core.persistence.database_errors import database_errors
 from core.persistence.sql import temporary_data_on_disk
-from store.index import keyword, words
+from store.index import keyword, pages, words
 from store.models import IS_SETTLED, IndexStatistics, IndexVersion, Memory
 from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
+from store.vectors import pages as vector_pages
 
 BATCH_ROWS = 500
 
@@ -57,6 +58,15 @@ def fill(batch_rows: int = BATCH_ROWS) -> Iterator[int]:
                 return
             _index(batch)
         yield len(batch)
+
+
+def update_pages() -> int:
+    """Write pages of facts and vectors that have another layout again; return the number of their owners."""
+    with database_errors():
+        outdated = list(pages.outdated())
+        for owner in outdated:
+            pages.update(owner)
+        return max(len(outdated), vector_pages.update())
 
 
 def fill_words(batch_rows: int = BATCH_ROWS) -> Iterator[int]:

@@ -48,7 +48,7 @@ def agent_mask(snapshot: Snapshot, agent_ids: Collection[str]) -> Flags:
 
 
 def manual_mask(snapshot: Snapshot) -> Flags:
-    return np.isin(snapshot.facts["origin"], [ORIGINS.index(origin) for origin in MANUAL_ORIGINS])
+    return np.isin(snapshot.facts["origin"], [ORIGINS[origin] for origin in MANUAL_ORIGINS])
 
 
 def _filter_mask(tree: Mapping[str, Any], snapshot: Snapshot, documents: Numbers) -> Flags:

@@ -31,7 +31,7 @@ _NEAR_VECTOR = 0.6
 _NEIGHBOR_WEIGHTS = PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT
 QUESTION_SIGN = "c:?"
 _ROUNDING = 2.0**40
-_MESSAGE = ORIGINS.index("embedded")
+_MESSAGE = ORIGINS["embedded"]
 Flags = npt.NDArray[np.bool_]
 
 

@@ -15,10 +15,11 @@ import orjson
 from django.db import connection
 
 from core.persistence import sql
-from store.index import VENDORS
-from store.index.pages import FACTS, NAMED, Facts
+from store.index import VENDORS, pages
+from store.index.pages import FACTS, LAYOUT, NAMED, Facts
 from store.models import owner_values
 from store.types import Owner
+from store.vectors.layout import LAYOUT as VECTOR_LAYOUT
 from store.vectors.spaces import IS_SERVING, Serving
 
 Numbers = npt.NDArray[np.int64]
@@ -36,7 +37,7 @@ _BASE_PARTS: Final = f"""
     SELECT {_STATISTICS} AS part, documents AS number, tokens AS amount, CAST(NULL AS text) AS name,
         CAST(NULL AS text) AS list, CAST(NULL AS {{blob}}) AS data, CAST(NULL AS {{blob}}) AS more
     FROM store_indexstatistics WHERE {_OWNED}
-    UNION ALL SELECT {_FACTS}, number, 0, names, NULL, facts, NULL FROM store_factpage WHERE {_OWNED}
+    UNION ALL SELECT {_FACTS}, number, layout, names, NULL, facts, NULL FROM store_factpage WHERE {_OWNED}
     UNION ALL SELECT {_EXCLUDED_PART}, 0, 0, NULL, {{ids}}, NULL, NULL
         FROM store_memory WHERE {_OWNED} AND {_IS_EXCLUDED} GROUP BY {_EXCLUDED_PART}
     UNION ALL SELECT {_CLOSED}, 0, 0, NULL, {{ids}}, NULL, NULL
@@ -46,7 +47,7 @@ _POSTINGS_PART: Final = f" UNION ALL SELECT {_POSTINGS}, number, 0, NULL, docs, 
 _SESSIONS_PART: Final = f" UNION ALL SELECT {_SESSIONS}, id, 0, session_id, NULL, NULL, NULL FROM store_session"
 _VECTORS_PART: Final = (
     f" UNION ALL SELECT {_VECTORS}, number, 0, NULL, NULL, rows, codes FROM store_vectorpage"
-    f" WHERE {_OWNED} AND space_id = %s"
+    f" WHERE {_OWNED} AND space_id = %s AND layout = {VECTOR_LAYOUT}"
     f" UNION ALL SELECT {_SPACE}, id, 0, NULL, NULL, NULL, NULL FROM store_embeddingspace WHERE {IS_SERVING}"
 )
 
@@ -116,6 +117,9 @@ def read(
         parts[row[0]].append(row)
     if space is not None and not parts[_SPACE]:
         raise EmbeddingSpaceChanged
+    if any(row[2] != LAYOUT for row in parts[_FACTS]):
+        pages.update(owner)
+        return read(owner, terms, prefix, sessions=sessions, space=space, with_hidden=with_hidden)
     return _snapshot(parts, with_hidden=with_hidden)
 
 
@@ -173,24 +177,24 @@ def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool) -> Snapshot:
     )
 
 
-def _merge_pages(pages: Sequence[Any]) -> tuple[Facts, list[str]]:
+def _merge_pages(rows: Sequence[Any]) -> tuple[Facts, list[str]]:
     """Return all pages as one, in the order of row ids."""
-    if not pages:
+    if not rows:
         return np.empty(0, FACTS), []
-    facts = np.frombuffer(b"".join([row[5] for row in pages]), FACTS)
-    if len({row[3] for row in pages}) == 1:  # as in the chats of one user with one agent
-        names = orjson.loads(pages[0][3])
+    facts = np.frombuffer(b"".join([row[5] for row in rows]), FACTS)
+    if len({row[3] for row in rows}) == 1:  # as in the chats of one user with one agent
+        names = orjson.loads(rows[0][3])
     else:
-        facts, names = _merge_names(facts, pages)
+        facts, names = _merge_names(facts, rows)
     pks = facts["pk"]
     return (facts if (pks[1:] > pks[:-1]).all() else facts[np.argsort(pks, kind="stable")]), names
 
 
-def _merge_names(facts: Facts, pages: Sequence[Any]) -> tuple[Facts, list[str]]:
+def _merge_names(facts: Facts, rows: Sequence[Any]) -> tuple[Facts, list[str]]:
     """Return all facts with positions in one list of names, and that list."""
-    lists = [orjson.loads(row[3]) for row in pages]
+    lists = [orjson.loads(row[3]) for row in rows]
     starts = np.cumsum([0, *map(len, lists[:-1])])
-    shifts = np.repeat(starts, [len(row[5]) // FACTS.itemsize for row in pages]).astype(np.uint32)
+    shifts = np.repeat(starts, [len(row[5]) // FACTS.itemsize for row in rows]).astype(np.uint32)
     facts = facts.copy()
     for field in NAMED:
         facts[field] += shifts

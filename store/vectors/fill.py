@@ -23,6 +23,7 @@ from store.models import Embedding, EmbeddingSpace, IndexStatistics, Memory, Pen
 from store.types import Owner
 from store.vectors import pages, spaces
 from store.vectors.client import CALL_SECONDS, MAX_CHARS, EmbeddingClient, EndpointError, client, wanted_model
+from store.vectors.layout import HALF
 
 logger = logging.getLogger("memory_gateway.embeddings")
 
@@ -63,8 +64,9 @@ def fill(seconds: float, *, session: int | None = None) -> int:
 
 
 def mark_missing_pending() -> None:
-    """Mark every memory without a vector as pending, if any is not marked yet."""
+    """Mark every memory without a vector as pending, if any is not marked yet; write outdated pages again."""
     with database_errors():
+        pages.update()
         if spaces.has_unmarked():
             spaces.mark_all_pending()
 
@@ -121,7 +123,7 @@ def _compute(
         source.embed(model, spaces.TEST_SENTENCES[:1], seconds)  # raises if the endpoint refuses any text
         logger.warning("The embedding endpoint refused a text. Searches find it by keyword only.")
         return dict.fromkeys(texts, _NO_VECTOR)
-    return {digest: vector.astype(pages.HALF).tobytes() for digest, vector in zip(texts, vectors, strict=True)}
+    return {digest: vector.astype(HALF).tobytes() for digest, vector in zip(texts, vectors, strict=True)}
 
 
 def _store(owner: Owner, space: EmbeddingSpace, pks: Sequence[int], found: dict[bytes, bytes]) -> None:
@@ -135,7 +137,7 @@ def _store(owner: Owner, space: EmbeddingSpace, pks: Sequence[int], found: dict[
         Embedding.objects.bulk_create(
             Embedding(memory_id=pk, space=space, digest=rows[pk], vector=vector) for pk, vector in new.items()
         )
-        usable = {pk: np.frombuffer(vector, pages.HALF).astype(np.float32) for pk, vector in new.items() if vector}
+        usable = {pk: np.frombuffer(vector, HALF).astype(np.float32) for pk, vector in new.items() if vector}
         if usable:
             pages.add(owner, space.pk, list(usable), np.stack(list(usable.values())))
         if space.is_active:

@@ -2,23 +2,26 @@
 
 There is no approximate index. The best results are compared again by their half-precision vectors, which corrects the
 error of quantization. A writer holds the lock on the user's index statistics, as for `store.index.pages`.
+
+A page of another layout is never read. It is written again from the vectors by the next write of its owner, by `update`
+in the background, and by `manage.py rebuild_index`.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from django.db import connection
+from django.db import connection, transaction
 
 from store.index.pages import PAGE_ROWS
-from store.models import owner_values
+from store.models import Embedding, IndexStatistics, VectorPage, owned_by, owner_values
 from store.search.snapshot import Reals, Snapshot, places_of
 from store.types import Owner
 from store.vectors.client import Vectors
+from store.vectors.layout import CODES, HALF, LAYOUT, ROWS
 
-ROWS: Final = np.dtype([("pk", "<i8"), ("scale", "<f4")])
-HALF: Final = np.dtype("<f2")
 RESCORED: Final = 30
 """The most results that are compared again, unless more are requested."""
 _MARGIN: Final = 3.0
@@ -27,13 +30,15 @@ sqrt(1 / 12) of a step for a cosine and sqrt(1 / 6) for the difference of two, s
 _MAX_CODE: Final = 127
 
 _OF_OWNER = "WHERE user_id = %s AND app_id = %s AND project_id = %s"
-_LAST = f"SELECT number, rows, codes FROM store_vectorpage {_OF_OWNER} AND space_id = %s ORDER BY number DESC LIMIT 1"
-_ROWS = f"SELECT id, rows FROM store_vectorpage {_OF_OWNER}"
-_WRITE = """
-    INSERT INTO store_vectorpage (user_id, app_id, project_id, space_id, number, rows, codes)
-    VALUES (%s, %s, %s, %s, %s, %s, %s)
+_LAST = f"""
+    SELECT number, rows, codes, layout FROM store_vectorpage {_OF_OWNER} AND space_id = %s ORDER BY number DESC LIMIT 1
+"""
+_ROWS = f"SELECT id, rows, space_id, layout FROM store_vectorpage {_OF_OWNER}"
+_WRITE = f"""
+    INSERT INTO store_vectorpage (user_id, app_id, project_id, space_id, number, rows, codes, layout)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, {LAYOUT})
     ON CONFLICT (user_id, app_id, project_id, space_id, number)
-    DO UPDATE SET rows = excluded.rows, codes = excluded.codes
+    DO UPDATE SET rows = excluded.rows, codes = excluded.codes, layout = excluded.layout
 """
 
 
@@ -43,9 +48,13 @@ def add(owner: Owner, space: int, pks: Sequence[int], vectors: Vectors) -> None:
     owned = owner_values(owner)
     with connection.cursor() as cursor:
         cursor.execute(_LAST, [*owned, space])
-        number, held, last = cursor.fetchone() or (0, b"", b"")
+        number, held, last, layout = cursor.fetchone() or (0, b"", b"", LAYOUT)
+        if layout != LAYOUT:
+            _rewrite(owner, space, besides=pks)
+            cursor.execute(_LAST, [*owned, space])
+            number, held, last, _layout = cursor.fetchone() or (0, b"", b"", LAYOUT)
         page_rows = np.frombuffer(held, ROWS)
-        page_codes = np.frombuffer(last, np.int8).reshape(-1, vectors.shape[1])
+        page_codes = np.frombuffer(last, CODES).reshape(-1, vectors.shape[1])
         while len(rows):
             if len(page_rows) >= PAGE_ROWS:
                 number, page_rows, page_codes = number + 1, page_rows[:0], page_codes[:0]
@@ -61,13 +70,49 @@ def remove(owner: Owner, pks: Collection[int]) -> None:
     removed = np.fromiter(pks, "<i8")
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, owner_values(owner))
-        for page, data in cursor.fetchall():
+        found = cursor.fetchall()
+        if outdated := {space for _page, _data, space, layout in found if layout != LAYOUT}:
+            for space in outdated:
+                _rewrite(owner, space, besides=pks)
+            cursor.execute(_ROWS, owner_values(owner))
+            found = cursor.fetchall()
+        for page, data, _space, _layout in found:
             rows = np.frombuffer(data, ROWS)
             is_kept = ~np.isin(rows["pk"], removed)
             if not is_kept.any():
                 cursor.execute("DELETE FROM store_vectorpage WHERE id = %s", [page])
             elif not is_kept.all():
                 _shrink_page(cursor, page, rows, is_kept)
+
+
+def update() -> int:
+    """Write all pages of another layout again; return the number of owners and spaces that had one."""
+    outdated = VectorPage.objects.exclude(layout=LAYOUT).select_related("user").defer("rows", "codes")
+    found = dict.fromkeys((page.owner, page.space_id) for page in outdated)
+    for owner, space in found:
+        with transaction.atomic():
+            list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))
+            _rewrite(owner, space)
+    return len(found)
+
+
+def _rewrite(owner: Owner, space: int, besides: Collection[int] = ()) -> None:
+    """Write an owner's pages of a space again from the vectors, without those of some memories (by row id)."""
+    VectorPage.objects.filter(owned_by(owner), space=space).delete()
+    for batch in _batches(owner, space, besides):
+        vectors = [np.frombuffer(vector, HALF).astype(np.float32) for _pk, vector in batch]
+        add(owner, space, [pk for pk, _vector in batch], np.stack(vectors))
+
+
+def _batches(owner: Owner, space: int, besides: Collection[int]) -> Iterator[list[tuple[int, bytes]]]:
+    """Yield the vectors of an owner's memories, by row id and as many at a time as a page holds."""
+    of_owner = Embedding.objects.filter(
+        space=space, memory__user=owner.user_pk, memory__app_id=owner.app_id, memory__project_id=owner.project_id
+    )
+    stored = of_owner.order_by("memory").values_list("memory_id", "vector").iterator()
+    usable = ((pk, bytes(vector)) for pk, vector in stored if vector and pk not in besides)
+    while batch := list(islice(usable, PAGE_ROWS)):
+        yield batch
 
 
 def similarities(snapshot: Snapshot, query: Vectors) -> Reals:
@@ -80,7 +125,7 @@ def similarities(snapshot: Snapshot, query: Vectors) -> Reals:
     cosines = (
         np.concatenate(
             [
-                np.frombuffer(codes, np.int8).reshape(-1, len(query)).astype(np.float32) @ query
+                np.frombuffer(codes, CODES).reshape(-1, len(query)).astype(np.float32) @ query
                 for _, codes in snapshot.vectors
             ]
         )
@@ -118,12 +163,12 @@ def _quantize(pks: Iterable[int], vectors: Vectors) -> tuple[npt.NDArray[np.void
     scales = np.abs(vectors).max(axis=1) / _MAX_CODE
     rows = np.empty(len(vectors), ROWS)
     rows["pk"], rows["scale"] = np.fromiter(pks, np.int64), scales
-    return rows, np.rint(vectors / scales[:, None]).astype(np.int8)
+    return rows, np.rint(vectors / scales[:, None]).astype(CODES)
 
 
 def _shrink_page(cursor: Any, page: int, rows: npt.NDArray[np.void], is_kept: npt.NDArray[np.bool_]) -> None:
     cursor.execute("SELECT codes FROM store_vectorpage WHERE id = %s", [page])
-    codes = np.frombuffer(cursor.fetchone()[0], np.int8).reshape(len(rows), -1)
+    codes = np.frombuffer(cursor.fetchone()[0], CODES).reshape(len(rows), -1)
     cursor.execute(
         "UPDATE store_vectorpage SET rows = %s, codes = %s WHERE id = %s",
         [rows[is_kept].tobytes(), codes[is_kept].tobytes(), page],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import secrets
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import requests
@@ -18,6 +20,7 @@ PRODUCTION = {
     "MEMORY_GATEWAY_PROVISIONING_TOKEN": secrets.token_urlsafe(48),
     "MEMORY_GATEWAY_ALLOWED_HOSTS": HOST,
     "MEMORY_GATEWAY_TRUSTED_PROXIES": "127.0.0.1",
+    "MEMORY_GATEWAY_SECURITY_CONTACT": "mailto:security@example.org, https://example.org/security",
 }
 PROXIED = {"Host": HOST, "X-Forwarded-Proto": "https", "X-Forwarded-For": "6.6.6.6, 203.0.113.9"}
 
@@ -34,11 +37,40 @@ def test_the_deployment_checks_find_nothing(server: RunningServer) -> None:
     assert "no issues" in checked.stdout
 
 
-def test_an_answer_over_https_tells_to_stay_there(server: RunningServer) -> None:
-    for path in ("/health", "/api/schema/", "/nothing"):
+ADDRESSES = ("/health", "/api/schema/", "/nothing", "/mcp")
+
+
+def test_an_answer_over_https_tells_to_stay_there_for_this_host_alone(server: RunningServer) -> None:
+    for path in ADDRESSES:
         answer = requests.get(server.url + path, headers=PROXIED, timeout=10)
-        assert answer.headers["Strict-Transport-Security"].startswith("max-age=31536000; includeSubDomains")
+        assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        ("max-age=600; includeSubDomains", "max-age=600; includeSubDomains"),
+        ("max-age=31536000;includesubdomains;preload", "max-age=31536000; includeSubDomains; preload"),
+        ("max-age=0", None),
+    ],
+)
+def test_the_policy_for_https_is_a_setting(tmp_path: Path, value: str, sent: str | None) -> None:
+    with running_server(tmp_path, **PRODUCTION, MEMORY_GATEWAY_HSTS=value) as server:
+        for path in ADDRESSES:
+            answer = requests.get(server.url + path, headers=PROXIED, timeout=10)
+            assert answer.headers.get("Strict-Transport-Security") == sent
+        checked = server.manage("check", "--deploy", "--fail-level", "WARNING")
+        assert checked.returncode == 0, checked.stderr
+
+
+def test_security_txt_names_the_contacts_and_expires_within_a_year(server: RunningServer) -> None:
+    answer = requests.get(f"{server.url}/.well-known/security.txt", headers=PROXIED, timeout=10)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+    *contacts, expires = answer.text.splitlines()
+    assert contacts == ["Contact: mailto:security@example.org", "Contact: https://example.org/security"]
+    until = datetime.fromisoformat(expires.removeprefix("Expires: "))
+    assert timedelta(days=30) < until - datetime.now(UTC) < timedelta(days=365)
 
 
 def test_plain_http_is_sent_to_https_but_a_probe_of_health_is_answered(server: RunningServer) -> None:

@@ -211,6 +211,12 @@ UNSAFE_ANYWHERE = {
         {"MEMORY_GATEWAY_ALLOWED_ORIGINS": f"https://me:{TOKEN}@a.example"},
         "complete http:// or https:// origins without a path, not 'a.example'.",
     ),
+    "a policy that is none": ({"MEMORY_GATEWAY_HSTS": "31536000"}, "HSTS must be max-age=SECONDS, optionally"),
+    "preload without subdomains": ({"MEMORY_GATEWAY_HSTS": "max-age=31536000; preload"}, "HSTS must be max-age="),
+    "a contact without a scheme": (
+        {"MEMORY_GATEWAY_SECURITY_CONTACT": "https://a.example/x, security@a.example"},
+        "addresses such as mailto:security@example.org or https://example.org/security, not 'security@a.example'.",
+    ),
     "an origin of another scheme": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "ftp://x"}, "complete http://"),
     "an origin without an end": ({"MEMORY_GATEWAY_ALLOWED_ORIGINS": "https://[bad"}, "a valid host and port"),
     "an address for a private host": (
@@ -301,6 +307,24 @@ def test_a_safe_production_passes_the_deployment_check_without_a_warning(tmp_pat
     result = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", **PRODUCTION)
     assert result.returncode == 0, result.stderr
     assert "no issues" in result.stdout
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_file_of_settings_may_begin_with_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
+    env_file = tmp_path / ".env"
+    env_file.write_text("MEMORY_GATEWAY_PORT=9000\nMEMORY_GATEWAY_PROVISIONING_TOKEN=\n", encoding=encoding)
+    code = "from django.conf import settings; print(settings.MEMORY_GATEWAY_PORT)"
+    shown = manage(tmp_path, "shell", "--no-imports", "--command", code, MEMORY_GATEWAY_ENV_FILE=str(env_file))
+    assert shown.stdout.strip() == "9000", shown.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be-sig", "utf-32"])
+def test_a_file_of_settings_in_another_encoding_is_refused(tmp_path: Path, encoding: str) -> None:
+    env_file, content = tmp_path / ".env", "MEMORY_GATEWAY_PORT=9000\n"
+    is_big = encoding == "utf-16-be-sig"
+    env_file.write_bytes(("\ufeff" + content).encode("utf-16-be") if is_big else content.encode(encoding))
+    refused = manage(tmp_path, "check", MEMORY_GATEWAY_ENV_FILE=str(env_file))
+    assert_one_sentence(refused, f"{env_file} is UTF-16 or UTF-32 text. Save it as UTF-8.")
 
 
 def test_what_we_write_is_ours_alone(tmp_path: Path) -> None:

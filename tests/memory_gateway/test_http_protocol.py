@@ -391,6 +391,34 @@ def _send_endless_heads(server: RunningServer, piece: bytes, is_over: threading.
 # --- uvicorn ---
 
 
+ABSOLUTE: dict[str, tuple[bytes, bytes | None, int]] = {
+    "the same host": (b"http://127.0.0.1", b"127.0.0.1", 200),
+    "the default port": (b"http://127.0.0.1:80", b"127.0.0.1", 200),
+    "another spelling": (b"HTTP://LOCALHOST", b"localhost", 200),
+    "https behind a proxy": (b"https://localhost:443", b"localhost", 200),
+    "no Host": (b"http://127.0.0.1", None, 200),
+    "another host": (b"http://evil.test", b"127.0.0.1", 400),
+    "an allowed host that is not Host": (b"http://localhost", b"127.0.0.1", 400),
+    "another port": (b"http://127.0.0.1:9", b"127.0.0.1", 400),
+    "a host that is not served": (b"http://evil.test", b"evil.test", 400),
+    "a host that is not served, without Host": (b"http://evil.test", None, 400),
+    "a name before the host": (b"http://127.0.0.1@evil.test", b"127.0.0.1", 400),
+    "a password before the host": (b"http://a:b@127.0.0.1", b"127.0.0.1", 400),
+    "no host": (b"http://", b"127.0.0.1", 400),
+    "another scheme": (b"ftp://127.0.0.1", b"127.0.0.1", 400),
+}
+
+
+@pytest.mark.parametrize("path", [b"/api/schema/", b"/health"])
+@pytest.mark.parametrize(("authority", "host", "status"), ABSOLUTE.values(), ids=ABSOLUTE)
+def test_the_authority_of_an_absolute_target_is_the_host(
+    server: RunningServer, path: bytes, authority: bytes, host: bytes | None, status: int
+) -> None:
+    named = b"" if host is None else b"Host: " + host + b"\r\n"
+    answer = talk(server, b"GET " + authority + path + b" HTTP/1.1\r\n" + named + b"Connection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 %d " % status), answer[:300]
+
+
 def test_what_is_used_of_uvicorn_is_still_there() -> None:
     """`HttpProtocol` overrides these methods, reads these attributes, and replaces the body of one method."""
     ours = {name: member for name, member in vars(HttpProtocol).items() if inspect.isfunction(member)}

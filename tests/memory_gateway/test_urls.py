@@ -75,6 +75,8 @@ API = {
 SUFFIXES = ("", "/mcp", "/mcp/")
 # Views that name no methods decide themselves who sees what, each with separate tests.
 FUNCTIONS = {
+    "/.well-known/security.txt",
+    "/robots.txt",
     "/metrics",
     "/plugins/memory",
     "/plugins/memory/",
@@ -184,6 +186,22 @@ def test_addresses_beside_the_routes_carry_them_too(client: Client, address: str
 def test_only_https_answers_carry_hsts(client: Client, settings: Any) -> None:
     settings.SECURE_HSTS_SECONDS = 600
     assert client.get("/health", secure=True).headers["Strict-Transport-Security"].startswith("max-age=600")
+
+
+@pytest.mark.django_db
+def test_crawlers_are_asked_to_read_nothing(client: Client) -> None:
+    answer = client.get("/robots.txt")
+    assert (answer.headers["Content-Type"], answer.content) == (
+        "text/plain; charset=utf-8",
+        b"User-agent: *\nDisallow: /\n",
+    )
+    assert client.post("/robots.txt").status_code == 405
+
+
+@pytest.mark.django_db
+def test_without_a_contact_there_is_no_security_txt(client: Client) -> None:
+    answer = client.get("/.well-known/security.txt")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
 @pytest.mark.django_db  # closing an answer looks at the connections

@@ -142,6 +142,18 @@ def test_a_restored_gateway_starts_with_the_id_of_the_backup(
     assert len(RemotePerson(other, "alice", backed_up.user_key).resources()) == 1
 
 
+def test_a_restore_needs_no_migrated_database(backed_up: BackedUp, tmp_path: Path) -> None:
+    if backed_up.server.env["DATABASE_URL"]:
+        pytest.skip("a file of SQLite that does not exist")
+    fresh = RunningServer(tmp_path, server_environment(tmp_path, ""))
+    restored = fresh.manage("restore", str(backed_up.archive))
+    assert restored.returncode == 0, restored.stdout + restored.stderr
+    fresh.env["MEMORY_GATEWAY_DB_PATH"] = str(tmp_path / "another.sqlite3")  # with the storage folder just restored
+    refused = fresh.manage("restore", str(backed_up.archive))
+    assert (refused.returncode, "is in use" in refused.stderr) == (2, True), refused.stderr
+    assert not (tmp_path / "another.sqlite3").exists()
+
+
 def test_a_restore_into_a_storage_folder_in_use_is_rejected(backed_up: BackedUp, other: RunningServer) -> None:
     other.env["MEMORY_GATEWAY_STORAGE_DIR"] = backed_up.server.env["MEMORY_GATEWAY_STORAGE_DIR"]
     refused = other.manage("restore", str(backed_up.archive))

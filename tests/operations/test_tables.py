@@ -9,7 +9,7 @@ from operations.tables import ALL
 
 OUR_APPS = ("accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console", "webhooks")
 OTHER_TABLES: dict[str, str] = {
-    "accounts.OAuthClient": "applications, which name no user",
+    "accounts.OAuthClient": "applications; `operations.erase` removes those that no other user has connected",
     "accounts.OperatorIdentity": "operators",
     "accounts.SignInThrottle": "addresses, and digests of operators' names",
     "store.EmbeddingSpace": "one row for each model",
@@ -19,8 +19,8 @@ OTHER_TABLES: dict[str, str] = {
     "store.PendingDeletion": "ids that EverOS has to delete, needed after the user's rows are gone",
     "store.SessionCount": "as HourCount",
     "memories.SearchCount": "counts of all users together, by hour and duration",
-    "operations.Job": "names users in its parameters; `operations.erase` removes such jobs",
-    "operations.JobStep": "removed with its job",
+    "operations.Job": "names users in its parameters; `operations.erased_jobs` takes them out",
+    "operations.JobStep": "as Job",
     "operations.Lease": "processes",
     "resources.StorageIdentity": "one row for all",
 }

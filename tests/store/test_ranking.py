@@ -200,7 +200,7 @@ def test_a_turn_next_to_two_query_terms_is_found_without_any() -> None:
 
 
 def test_notes_of_tools_gain_nothing_from_their_neighbors() -> None:
-    tool = ORIGINS.index("tool")
+    tool = ORIGINS["tool"]
     notes = [Document(1, "rent flat", place=5, origin=tool), Document(2, "-", place=6, origin=tool)]
     notes += [Document(3, "lake", place=4, origin=tool), Document(4, "-", place=4)]
     found = scores("rent flat lake", ["rent", "flat", "lake"], notes)

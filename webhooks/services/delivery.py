@@ -19,7 +19,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import orjson
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -49,6 +49,9 @@ CLAIM: Final = timedelta(minutes=1)
 TURN_DELIVERIES: Final = 200
 TURN_SECONDS: Final = 30.0
 """The limits of a turn, after which webhooks of other users are served."""
+SILENT_LANES: Final = 8
+"""The groups of receivers that did not answer the last time. A group takes turns as one user does, so that receivers
+that hang hold few threads, however many they are."""
 _GONE: Final = 410
 
 
@@ -74,9 +77,11 @@ def record_event(*, event_type: str, user_pk: UUID, data: Mapping[str, Any], **_
 
 def start_due(now: datetime) -> None:
     """Start a turn for each enabled webhook with a due delivery."""
-    due = WebhookDelivery.objects.filter(next_try_at__lte=now, webhook__is_enabled=True)
-    for webhook_pk, user_pk in due.order_by().values_list("webhook_id", "user_id").distinct():
-        enqueue("deliver_webhook", user_pk, webhook_pk=webhook_pk)
+    pending = WebhookDelivery.objects.filter(next_try_at__isnull=False, webhook__is_enabled=True).order_by()
+    silent = set(pending.filter(attempts__gt=0, status_code=None).values_list("webhook_id", flat=True).distinct())
+    for webhook_pk, user_pk in pending.filter(next_try_at__lte=now).values_list("webhook_id", "user_id").distinct():
+        turn = f"silent {user_pk.int % SILENT_LANES}" if webhook_pk in silent else user_pk
+        enqueue("deliver_webhook", turn, webhook_pk=webhook_pk)
 
 
 def deliver(
@@ -101,6 +106,8 @@ def deliver(
             break
         if not _claim(delivery, clock()):
             continue
+        if not connection.in_atomic_block:
+            connection.close()  # the call may wait long, and many may
         result = _call(webhook, delivery, clock(), tls, seconds)
         _settle(webhook, delivery, result, clock())
         calls += 1

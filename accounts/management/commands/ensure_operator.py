@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError, transaction
 
 from accounts.audit import Actor, record
@@ -18,7 +18,18 @@ _NAMES = ("admin", "gateway-admin")
 class Command(BaseCommand):
     help = "Create an operator with a random password, printed once, unless an active superuser exists."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--host", default=settings.MEMORY_GATEWAY_HOST, help="host of the printed address (default: %(default)s)"
+        )
+        parser.add_argument(
+            "--port",
+            type=int,
+            default=settings.MEMORY_GATEWAY_PORT,
+            help="port of the printed address (default: %(default)s)",
+        )
+
+    def handle(self, *args: Any, host: str, port: int, **options: Any) -> None:
         try:
             created = ensure_operator(actor=Actor.command("ensure_operator"))
         except RuntimeError as error:
@@ -30,19 +41,18 @@ class Command(BaseCommand):
             "\n"
             "  Created an operator. The password is shown only once.\n"
             "\n"
-            f"    sign in   {_sign_in_url()}\n"
+            f"    sign in   {_sign_in_url(host, port)}\n"
             f"    user      {username}\n"
             f"    password  {password}\n"
         )
 
 
-def _sign_in_url() -> str:
+def _sign_in_url(host: str, port: int) -> str:
     if settings.IS_PRODUCTION:
         return f"https://{settings.ALLOWED_HOSTS[0].removeprefix('.')}/admin/"
-    host = settings.MEMORY_GATEWAY_HOST
     with contextlib.suppress(ValueError):
         host = "127.0.0.1" if ipaddress.ip_address(host).is_unspecified else host
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.MEMORY_GATEWAY_PORT}/admin/"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/admin/"
 
 
 def ensure_operator(*, actor: Actor) -> tuple[str, str] | None:

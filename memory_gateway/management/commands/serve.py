@@ -39,15 +39,19 @@ class Command(BaseCommand):
             help=f"run no background task; `{MANAGE} worker` does (PostgreSQL)",
         )
 
-    def handle(
-        self, *args: Any, host: str, port: int, workers: int, reload: bool, no_worker: bool, **options: Any
-    ) -> None:
+    def handle(self, *args: Any, **options: Any) -> None:
+        plan = self.plan(**options)
+        serving.check(plan)
+        serving.run(plan)
+
+    def plan(
+        self, *, host: str, port: int, workers: int, reload: bool, no_worker: bool, **options: Any
+    ) -> serving.Plan:
+        """Return the plan of the options, and set what the processes of the server read."""
         if host not in settings.ALLOWED_HOSTS and not settings.MEMORY_GATEWAY_ALLOWED_HOSTS:
             settings.ALLOWED_HOSTS.append(host)
             os.environ["MEMORY_GATEWAY_HOST"] = host  # for worker processes, which read their own settings
         os.environ.pop(serving.NO_WORKER, None)
         if no_worker:
             os.environ[serving.NO_WORKER] = "true"
-        plan = serving.Plan(host, port, max(workers, 1), reload, runs_tasks=not no_worker)
-        serving.check(plan)
-        serving.run(plan)
+        return serving.Plan(host, port, max(workers, 1), reload, runs_tasks=not no_worker)

@@ -7,6 +7,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from memory_gateway.management.commands import serve
+from memory_gateway.server import serving
 
 
 class Command(serve.Command):
@@ -17,8 +18,12 @@ class Command(serve.Command):
         return str(settings.SPECTACULAR_SETTINGS["VERSION"])
 
     def handle(self, *args: Any, **options: Any) -> None:
+        plan = self.plan(**options)
+        serving.check_before_migration(plan)
+        listener = serving.listen(plan)
         call_command("migrate", verbosity=0)
+        serving.check(plan)
         call_command("rebuild_index", quiet=True)
-        call_command("ensure_operator")
+        call_command("ensure_operator", host=plan.host, port=listener.getsockname()[1])
         connections.close_all()
-        super().handle(**options)
+        serving.run(plan, listener)

@@ -10,8 +10,8 @@ from operations.doctor import Doctor, is_healthy, summary
 
 class Command(OperationsCommand):
     help = (
-        "Restore a backup into an empty, migrated database and an empty storage folder while the server is stopped, "
-        "then run the checks of `doctor`. Exit code 1 if they find a problem."
+        "Restore a backup into an empty database and an empty storage folder while the server is stopped, then run "
+        "the checks of `doctor`. Exit code 1 if they find a problem."
     )
     requires_storage = False  # it binds the two itself
 

@@ -8,8 +8,8 @@ from store.index import rebuild, words
 
 class Command(BaseCommand):
     help = (
-        "Rebuild the keyword index if another version built it, and index memories pending there or in the word index. "
-        "Can be stopped and started again. The gateway can keep running."
+        "Rebuild the keyword index if another version built it, write pages of another layout again, and index memories"
+        " pending there or in the word index. Can be stopped and started again. The gateway can keep running."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -19,6 +19,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, force: bool, quiet: bool, **options: Any) -> None:
         if force or rebuild.is_needed():
             rebuild.empty()
+        if updated := rebuild.update_pages():
+            self.stderr.write(f"pages: {updated:,} users and scopes were written again")
         steps = (("memories", rebuild.pending_count, rebuild.fill), ("words", words.pending_count, rebuild.fill_words))
         indexed = 0
         for name, pending_count, fill in steps:

@@ -441,6 +441,22 @@ def test_erasing_the_user_ends_and_removes_connections(alice: Person, bob: Perso
     assert [row.user.user_id for row in OAuthConnection.objects.all()] == ["bob"]
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_revoked", [False, True])
+def test_erasing_the_user_removes_the_applications_of_this_user_alone(
+    alice: Person, bob: Person, is_revoked: bool
+) -> None:
+    own, shared, pending = Application(Client()), Application(Client()), Application(Client())
+    own.connect(alice.user_key)
+    shared.connect(alice.user_key)
+    shared.connect(bob.user_key)
+    if is_revoked:
+        oauth.revoke(OAuthConnection.objects.get(client=own.client_id).pk, actor=ACTOR)
+    assert erase.plan(alice.user_pk)["oauth_clients"] == 1
+    assert erase.erase(alice.user_pk, actor=ACTOR)["removed"]["oauth_clients"] == 1
+    assert {str(client.pk) for client in OAuthClient.objects.all()} == {shared.client_id, pending.client_id}
+
+
 def test_an_archive_carries_no_connection() -> None:
     carried = {table.model for table in tables.PORTABLE}
     assert carried.isdisjoint({OAuthClient, OAuthConnection, OAuthToken})

@@ -1,0 +1,210 @@
+"""Binary pages are stored with the number of their layout, and a page of another layout is never misread."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from io import StringIO
+from types import SimpleNamespace
+from uuid import UUID
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from engines.embedded.engine import EmbeddedEngine
+from store import rollups, storage
+from store.index import keyword, pages, schema
+from store.models import FactPage, Memory, VectorPage, owned_by, owner_values
+from store.search.candidates import find_similar_notes
+from store.text.tokens import TOKENIZER_VERSION
+from store.types import Owner
+from store.vectors import layout
+from store.vectors import pages as vector_pages
+from tests.conftest import Person
+from tests.memories.test_manual import add_memory
+from tests.store.conftest import NOON_MS, remember, search, texts
+from tests.store.index_state import assert_consistent
+from tests.store.test_vectors import rows_in_pages, search_result, stub
+from tests.stub_embeddings import StubEmbeddings
+
+__all__ = ["stub"]
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "The secret garden code is 4711"
+# As a version with one more origin and one more field would write it.
+OTHER_ORIGINS = {"embedded": 0, "upstream": 1, "other": 2, "panel": 3, "tool": 4, "extracted": 5}
+OTHER_FACTS = np.dtype([("pk", "<i8"), ("added", "<i8"), *pages.FACTS.descr[1:]])
+
+
+def write_otherwise(owner: Owner) -> None:
+    """Write the owner's pages in the layout of another version."""
+    origins = dict(Memory.objects.filter(owned_by(owner)).values_list("pk", "origin"))
+    for page in FactPage.objects.filter(owned_by(owner)):
+        facts = np.frombuffer(page.facts, pages.FACTS)
+        other = np.zeros(len(facts), OTHER_FACTS)
+        for field in pages.FACTS.names or ():
+            other[field] = facts[field]
+        other["origin"] = [OTHER_ORIGINS[origins[pk]] for pk in facts["pk"].tolist()]
+        page.facts, page.layout = other.tobytes(), pages.LAYOUT + 1
+        page.save()
+
+
+def search_first(_engine: EmbeddedEngine, _owner: Owner) -> None:
+    pass
+
+
+def add_first(engine: EmbeddedEngine, owner: Owner) -> None:
+    remember(engine, owner, "A walk by the lake", session="chat:later")
+
+
+def remove_first(engine: EmbeddedEngine, owner: Owner) -> None:
+    engine.delete(owner, "chat:c1")
+
+
+def rebuild_first(_engine: EmbeddedEngine, _owner: Owner) -> None:
+    error = StringIO()
+    call_command("rebuild_index", stdout=StringIO(), stderr=error)
+    assert "pages: 1 users and scopes were written again" in error.getvalue()
+    assert not FactPage.objects.exclude(layout=pages.LAYOUT).exists()
+
+
+def add_groups_first(_engine: EmbeddedEngine, owner: Owner) -> None:
+    memory = Memory(memory_id="g1", memory_type="episode", text="In a group", created_at_ms=NOON_MS)
+    storage.insert_groups([(owner, [memory])])
+
+
+@pytest.mark.parametrize("first", [search_first, add_first, remove_first, rebuild_first, add_groups_first])
+def test_pages_of_another_layout_keep_the_notes_of_an_agent_private(
+    engine: EmbeddedEngine, alice: Person, bob: Person, first: Callable[[EmbeddedEngine, Owner], None]
+) -> None:
+    remember(engine, alice.owner, "We talked about the garden", "The garden needs water")
+    remember(engine, bob.owner, "My garden")
+    add_memory(alice, SECRET, agent_id="coder")
+    add_memory(alice, "A tool wrote of the garden", agent_id="coder", origin="tool")
+    write_otherwise(alice.owner)
+
+    first(engine, alice.owner)
+
+    found = texts(search(engine, alice.owner, "secret garden code", reader="main"))
+    assert SECRET not in found
+    assert "A tool wrote of the garden" not in found
+    assert SECRET in texts(search(engine, alice.owner, "secret garden code", reader="coder"))
+    assert texts(search(engine, bob.owner, "garden")) == ["My garden"]
+    assert_consistent(alice.owner)
+
+
+def test_a_note_with_the_same_text_is_found_in_pages_of_another_layout(engine: EmbeddedEngine, alice: Person) -> None:
+    note = add_memory(alice, SECRET, agent_id="coder")
+    write_otherwise(alice.owner)
+    assert find_similar_notes(alice.owner, SECRET, "coder") == [note.row]
+    assert find_similar_notes(alice.owner, SECRET, "main") == []
+
+
+def test_a_removed_memory_leaves_pages_of_another_layout(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "garden one", session="chat:c1")
+    remember(engine, alice.owner, "garden two", session="chat:c2")
+    write_otherwise(alice.owner)
+    engine.delete(alice.owner, "chat:c1")
+    assert texts(search(engine, alice.owner, "garden")) == ["garden two"]
+    assert_consistent(alice.owner)
+
+
+def test_pages_without_a_number_are_read_as_they_are(engine: EmbeddedEngine, alice: Person) -> None:
+    """Databases of the versions before are not rewritten, and their processes go on writing during an upgrade."""
+    remember(engine, alice.owner, "garden")
+    page = FactPage.objects.get()
+    FactPage.objects.all().delete()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO store_factpage (user_id, app_id, project_id, number, facts, names) "
+            "VALUES (%s, %s, %s, 0, %s, %s)",
+            [*owner_values(alice.owner), page.facts, page.names],
+        )
+    assert FactPage.objects.get().layout == pages.LAYOUT
+    assert texts(search(engine, alice.owner, "garden")) == ["garden"]
+
+
+def test_vector_pages_of_another_layout_are_not_read_and_written_again(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
+) -> None:
+    remember(engine, alice.owner, "The shoemaker is old", "A quiet lake")
+    expected = rows_in_pages(alice.owner)
+    assert texts(list(search_result(engine, alice.owner, "cobbler", method="vector").hits))[0] == "The shoemaker is old"
+    VectorPage.objects.update(layout=layout.LAYOUT + 1, rows=b"\1" * 7, codes=b"\1" * 5)
+    assert search_result(engine, alice.owner, "cobbler", method="vector").hits == ()
+
+    assert vector_pages.update() == 1
+
+    assert rows_in_pages(alice.owner) == expected
+    assert texts(list(search_result(engine, alice.owner, "cobbler", method="vector").hits))[0] == "The shoemaker is old"
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_write_writes_vector_pages_of_another_layout_again(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, deletes: bool
+) -> None:
+    remember(engine, alice.owner, "The shoemaker is old", session="chat:c1")
+    remember(engine, alice.owner, "A quiet lake", session="chat:c2")
+    VectorPage.objects.update(layout=layout.LAYOUT + 1, rows=b"\1" * 7, codes=b"\1" * 5)
+    if deletes:
+        engine.delete(alice.owner, "chat:c2")
+    else:
+        remember(engine, alice.owner, "A loud street", session="chat:c3")
+    indexed = Memory.objects.filter(owned_by(alice.owner), is_indexed=True).values_list("pk", flat=True)
+    assert rows_in_pages(alice.owner) == dict.fromkeys(indexed, 1)
+
+
+def test_the_layouts_are_those_of_stored_pages() -> None:
+    """Pin what is laid out by position. A failure means that stored data changes: see each comment."""
+    # A new origin gets a new number here; a number is never used again.
+    assert pages.ORIGINS == {"embedded": 0, "upstream": 1, "panel": 2, "tool": 3, "extracted": 4}
+    assert set(pages.ORIGINS) == set(Memory.Origin.values)
+    # `_pack` writes the fields one by one in this order.
+    assert pages.FACTS.itemsize == 46
+    assert pages.FACTS.descr == [
+        ("pk", "<i8"), ("session", "<i8"), ("at", "<i8"), ("seq", "<i4"), ("length", "<i4"),
+        ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "|u1"), ("is_turn", "|b1"),
+    ]  # fmt: skip
+    # Another number makes all pages be written again; the first ones stay the defaults of the columns.
+    assert (pages.LAYOUT, layout.LAYOUT) == (1_187_811_388, 2_419_599_141)
+    # Vectors are not computed again from anything here: another format needs a migration that converts them.
+    assert layout.HALF.str == "<f2"
+
+
+def test_each_change_of_a_layout_changes_its_number() -> None:
+    numbers = pages.layout_of(pages.FACTS, pages.NAMED, pages.ORIGINS)
+    assert numbers == pages.LAYOUT
+    assert pages.layout_of(OTHER_FACTS, pages.NAMED, pages.ORIGINS) != numbers
+    assert pages.layout_of(pages.FACTS, pages.NAMED, OTHER_ORIGINS) != numbers
+    assert pages.layout_of(pages.FACTS, ("sender", "speaker", "agent"), pages.ORIGINS) != numbers
+
+
+def test_a_change_of_the_stored_tokens_needs_another_tokenizer_version() -> None:
+    """The index is emptied and filled again if the version differs, so it must change with what is stored."""
+    message = Memory(text="Paid 1,234.50 on 1 May 2026 付款", created_at_ms=NOON_MS)
+    payload = {"filename": "plan.md", "title": "Plan", "heading": "Goals", "mime_type": "text/markdown"}
+    passage = Memory(text="Ship it", created_at_ms=NOON_MS, chunk_index=0, payload=payload)
+    of_message = (
+        "y:2026 mo:05 m:2026-05 md:05-01 d:2026-05-01 pay 1234.5 1 may y:2026 付 款 付款 w:on s:, c:, s:. c:. "
+        "md:05-28 d:2026-05-28 said-mo:05 said-m:2026-05"
+    )
+    of_passage = "ship w:it plan.md plan md goal s:. c:. plan.md plan md plan s:. c:."
+    assert TOKENIZER_VERSION == "3"
+    assert keyword.entry_of(message) == (of_message, 17)
+    assert keyword.entry_of(passage) == (of_passage, 9)
+    assert keyword.prefix_of(Owner(UUID(int=7), "anna", "app", "project")) == "bslbhvnq4gc4"
+
+
+@pytest.mark.parametrize(("vendor", "number"), [("sqlite", 3_953_178_565), ("postgresql", 3_561_888_648)])
+def test_a_change_of_triggers_and_views_needs_a_migration(vendor: str, number: int) -> None:
+    """Databases keep what migrations installed: a changed text here needs one that removes, installs and counts."""
+    editor = SimpleNamespace(connection=SimpleNamespace(vendor=vendor), statements=[])
+    editor.execute = lambda statement, **_: editor.statements.append(re.sub(r"\s+", " ", statement))
+    schema.install(editor)
+    schema.install_words(editor)
+    rollups.install(editor)
+    assert zlib.crc32("\n".join(editor.statements).encode()) == number
