@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db import DatabaseError, connection
 
-from accounts import idempotency, oauth
+from accounts import audit, idempotency, oauth
 from accounts.audit import Actor
 from core.background.tasks import Round, periodic
 from core.persistence import database_errors
@@ -43,6 +43,7 @@ def clean_up(run: Round) -> int:
     may_purge = purge.may_purge(now)
     if may_purge:
         oauth.forget_old(now)
+        audit.delete_old(now)
         jobs.delete_old(now)
         webhook_delivery.delete_old(now)
         search_log.delete_old(now)

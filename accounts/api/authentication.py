@@ -5,12 +5,10 @@ Django REST framework imports this module while it reads its settings: import no
 
 import hmac
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
 from typing import Any, cast
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.utils import timezone
 from django.utils.datastructures import MultiValueDict
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
@@ -18,8 +16,8 @@ from rest_framework.response import Response
 
 from accounts import services
 from accounts.api import limits
-from accounts.audit import Actor, record
-from accounts.models import AuditEvent, MemoryUser, Principal
+from accounts.audit import Actor, record_anonymous
+from accounts.models import MemoryUser, Principal
 from accounts.services import INVALID_KEY
 from core import rest
 from core.errors import BadRequest, InvalidInput, Unauthenticated
@@ -27,7 +25,6 @@ from core.messages import Message as _
 
 # Views parse these bodies completely. A multipart body is read for credentials only without a header.
 _SMALL_BODIES = ("application/json", "application/x-www-form-urlencoded")
-_REFUSAL_INTERVAL = timedelta(minutes=1)
 
 
 class UserKeyAuthentication(BaseAuthentication):
@@ -70,9 +67,7 @@ class ProvisioningAuthentication(BaseAuthentication):
             return
         address, action = address_of(request), "provisioning.refuse"
         limits.count_failure(address)
-        since = timezone.now() - _REFUSAL_INTERVAL  # a flood must not fill the audit trail
-        if not AuditEvent.objects.filter(at__gt=since, action=action, subject_id=address).exists():
-            record(Actor.provisioning(), action, address, subject_type="address")
+        record_anonymous(Actor.provisioning(), action, address, subject_type="address")
         raise Unauthenticated(_("Creating users needs the provisioning token: Authorization: Bearer <token>."))
 
     def authenticate_header(self, request: Request) -> str:

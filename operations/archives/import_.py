@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import DataError, IntegrityError, transaction
 
 from accounts.audit import Actor, record
-from accounts.models import MemoryUser, UserKey
+from accounts.models import AuditSubject, MemoryUser, UserKey
 from core.errors import Conflict, InvalidInput
 from core.ids import check_name
 from core.persistence.files import is_key, require_free
@@ -23,11 +23,11 @@ from memories.services import decisions
 from operations import erase, files, tables
 from operations.archives import old_archives
 from operations.archives.archive import VERSION, Reader
-from operations.archives.export import FORMAT, MAX_NAMED_USERS
+from operations.archives.export import FORMAT
 from operations.archives.serialization import Loader
 from operations.cleanup import purge
 from operations.commands import Report, no_report
-from operations.tables import KEYS, MEMORIES, PORTABLE, USER, Row, Table
+from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, PORTABLE, USER, Row, Table
 from resources.models import IN_TRASH, NOT_PURGED, Resource
 from resources.services import deletion
 from store import storage
@@ -112,9 +112,8 @@ def import_archive(
         for number, one in enumerate(wanted, 1):
             report("Importing users", number, len(wanted))
             _import_user(archive, one, actor, done)
-    # Recorded without a user: an imported user's audit trail equals the exported one.
-    detail = {"users": done.users[:MAX_NAMED_USERS], "count": len(done.users), "skipped": len(done.skipped)}
-    record(actor, "archive.import", path.name, detail=detail)
+    detail = {"count": len(done.users), "skipped": len(done.skipped)}
+    record(actor, IMPORTED, path.name, users=done.users, detail=detail)
     return done
 
 
@@ -266,6 +265,8 @@ def _save(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> 
         else:
             for row, _ in batch:
                 row.save_base(raw=True, force_insert=True)  # raw: keeps the times of the row
+        if table is AUDIT:
+            AuditSubject.objects.bulk_create(AuditSubject(event=row, user_id=one.user.user_id) for row, _ in batch)
         count += len(batch)
     return count
 

@@ -40,7 +40,7 @@ def dump_rows(table: Table, user: MemoryUser) -> Iterator[Row]:
     related = [field.name for field in _fields(table) if _has_natural_key(field)]
     rows = table.rows(user).select_related(*related) if related else table.rows(user)
     for row in rows.iterator(chunk_size=_BATCH_ROWS):
-        yield {field.name: _field_value(field, row) for field in _fields(table)}
+        yield table.dump(row, {field.name: _field_value(field, row) for field in _fields(table)})
 
 
 class Loader:

@@ -14,9 +14,9 @@ from tests.conftest import Person
 from tests.console.people import remember
 
 PAGES = {
-    "": 32,
-    "list/": 16,
-    "list/?tab=full": 17,
+    "": 34,
+    "list/": 18,
+    "list/?tab=full": 19,
     "list/?tab=all&user=alice&importance_min=0.1": 17,
     "m/{row}/": 13,
     "m/{row}/edit/": 9,

@@ -22,23 +22,23 @@ from tests.console.test_statements import statement_count
 
 ACTOR = Actor.operator("op")
 PAGES = {
-    "resources/": 13,
+    "resources/": 15,
     "resources/?state=failed&user=alice": 11,
     "resources/{file}/": 13,
-    "users/": 12,
-    "users/{user}/": 21,
+    "users/": 14,
+    "users/{user}/": 22,
     "users/{user}/?view=timeline": 13,
     "users/{user}/transcript/?session=chat:0": 12,
     "users/{user}/?view=sessions": 10,
     "users/{user}/?view=audit": 9,
-    "users/{user}/erase/": 35,
-    "trash/": 13,
-    "trash/?kind=sessions": 12,
-    "trash/?kind=resources": 11,
+    "users/{user}/erase/": 36,
+    "trash/": 15,
+    "trash/?kind=sessions": 14,
+    "trash/?kind=resources": 13,
     "jobs/": 7,
     "jobs/{job}/": 8,
-    "searches/": 8,
-    "audit/": 7,
+    "searches/": 10,
+    "audit/": 11,
     "health/": 20,
 }
 
