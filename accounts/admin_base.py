@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db.models import ForeignKey, Model
@@ -41,7 +40,8 @@ class ReadOnlyAdmin(BaseAdmin):
     def users_of(self, rows: Sequence[Any]) -> set[str]:
         """Return the ids of the users whom a page with these rows shows. At most one statement."""
         model = type(rows[0]) if rows else self.model
-        if not (rows and (paths := user_paths(model))):
+        paths = _paths(model)
+        if not rows or not paths:
             return set()
         shown = model._default_manager.filter(pk__in=[row.pk for row in rows])  # noqa: SLF001
         return {name for names in shown.order_by().values_list(*paths) for name in names if name}
@@ -85,23 +85,18 @@ class PersonalAdmin(ReadOnlyAdmin):
     search_help_text = _("Exact user ID or other ID.")
 
 
-@cache
-def user_paths(model: type[Model]) -> tuple[str, ...]:
-    """Return the look-ups of the user ids that rows of a model show: its own, and those of rows it refers to.
+def _paths(model: type[Model], depth: int = 3) -> list[str]:
+    """Return the look-ups of the user ids that rows of a model show: its own, and those of rows that it refers to.
 
     A reference is followed through three tables: a page shows the rows that it refers to by their names.
     """
     if model is MemoryUser:
-        return ("user_id",)
-    return tuple(_paths(model, 3))
-
-
-def _paths(model: type[Model], depth: int) -> Iterator[str]:
+        return ["user_id"]
+    found = []
     for field in model._meta.concrete_fields:  # noqa: SLF001
-        if field.related_model is MemoryUser:
-            yield f"{field.name}__user_id"
-        elif isinstance(field, ForeignKey) and depth > 1:
-            yield from (f"{field.name}__{path}" for path in _paths(cast("type[Model]", field.related_model), depth - 1))
+        if isinstance(field, ForeignKey) and depth:
+            found += [f"{field.name}__{path}" for path in _paths(field.related_model, depth - 1)]
+    return found
 
 
 def actor_of(request: HttpRequest) -> Actor:

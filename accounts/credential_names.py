@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple
-from uuid import UUID
+from typing import Final
 
 from django.core.cache import cache as process_cache
 
@@ -15,25 +14,18 @@ _UUID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SHOWN: Final = {"uk_": SHOWN_KEY_CHARS, "rpc_": SHOWN_TOKEN_CHARS}
 
 
-class CredentialName(NamedTuple):
-    """The first characters of an API key or RPC token, as pages show them, and the user of a key."""
+def credential_names(ids: Iterable[str]) -> dict[str, str]:
+    """Return the names of API keys and RPC tokens by id, empty for deleted ones. At most two statements.
 
-    prefix: str
-    user_pk: UUID | None
-
-
-def credential_names(ids: Iterable[str]) -> dict[str, CredentialName]:
-    """Return the names of API keys and RPC tokens by id; deleted ones are missing. At most two statements.
-
-    Names never change, so those that this process has looked up are kept for an hour.
+    Names never change, so this process keeps what it has looked up for an hour.
     """
     entries = {f"credential-name:{name}": name for name in ids}
     known = process_cache.get_many(entries) if entries else {}
-    found: dict[str, CredentialName] = {entries[entry]: name for entry, name in known.items()}
+    found: dict[str, str] = {entries[entry]: name for entry, name in known.items()}
     if unknown := [name for entry, name in entries.items() if entry not in known and _UUID.fullmatch(name)]:
-        keys = UserKey.objects.filter(pk__in=unknown).values_list("pk", "prefix", "user")
-        tokens = RpcToken.objects.filter(pk__in=unknown).values_list("pk", "prefix", "user")
-        looked_up = {str(pk): CredentialName(prefix, user) for rows in (keys, tokens) for pk, prefix, user in rows}
+        keys = UserKey.objects.filter(pk__in=unknown).values_list("pk", "prefix")
+        tokens = RpcToken.objects.filter(pk__in=unknown).values_list("pk", "prefix")
+        looked_up = dict.fromkeys(unknown, "") | {str(pk): prefix for rows in (keys, tokens) for pk, prefix in rows}
         process_cache.set_many({f"credential-name:{pk}": name for pk, name in looked_up.items()}, _NAME_SECONDS)
         found |= looked_up
     return found

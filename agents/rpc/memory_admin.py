@@ -160,10 +160,10 @@ def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     return {"id": memory.memory_id, "createdAt": memory.created_at_ms, "chunkRows": 1}
 
 
-def record_read(principal: TokenPrincipal, action: str, users: Collection[str], **subject: str) -> None:
+def record_read(principal: TokenPrincipal, action: str, users: Collection[str], *, subject_type: str = "") -> None:
     """Audit what the token of an operator reads; a user's token reads the user's own data."""
     if principal.operator is not None and users:
-        record(principal.actor, action, users=users, **subject)
+        record(principal.actor, action, users=users, subject_type=subject_type)
 
 
 def agent_of(params: Params, refusal: str = NO_AGENT) -> str:

@@ -231,8 +231,8 @@ def empty_state(icon_name: str, heading: str, text: str = "", **options: object)
 @register.inclusion_tag("console/parts/actor.html", takes_context=True)
 def actor(context: template.RequestContext, kind: str, name: str) -> dict[str, Any]:
     """Show the actor of an event. A key or token has its short name, and a link to what it did."""
-    named = credential_names([name]).get(name) if kind in queries.CREDENTIALS else None
-    return {"kind": kind, "name": name, "prefix": named.prefix if named else "", "perms": context.get("perms")}
+    prefix = credential_names([name]).get(name, "") if kind in queries.CREDENTIALS else ""
+    return {"kind": kind, "name": name, "prefix": prefix, "perms": context.get("perms")}
 
 
 @register.filter

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.apps import apps
+from django.db import connection, connections
 from django.test import Client
 from django.utils import timezone
 
@@ -127,6 +130,24 @@ def test_a_page_records_address_and_client_of_the_operator(admin_client: Client,
     admin_client.get("/admin/memory/users/", headers=headers, REMOTE_ADDR="198.51.100.20")
     event = AuditEvent.objects.get(action="user.list")
     assert (event.address, event.client) == ("198.51.100.20", "Mozilla/5.0 (test)")
+
+
+@contextmanager
+def editor_in_transaction() -> Iterator[Any]:
+    """Yield an editor of the schema, which SQLite's own refuses to be within a transaction."""
+    yield connection.SchemaEditorClass(connection, atomic=False)
+
+
+def test_the_users_of_older_events_get_their_rows() -> None:
+    one = AuditEvent.objects.create(action="memory.view", user_id="a", detail={"x": 1})
+    several = AuditEvent.objects.create(action="memory.list", detail={"users": ["a", "b", "a"], "filter": {}})
+    both = AuditEvent.objects.create(action="memory.list", user_id="c", detail={"users": ["c"]})
+    migration = import_module("accounts.migrations.0009_users_of_audit_events")
+    with editor_in_transaction() as editor:
+        migration.add_subjects(apps, editor)
+    found = {(row.event_id, row.user_id) for row in AuditSubject.objects.all()}
+    assert found == {(one.pk, "a"), (several.pk, "a"), (several.pk, "b"), (both.pk, "c")}
+    assert list(AuditEvent.objects.order_by("pk").values_list("detail", flat=True)) == [{"x": 1}, {"filter": {}}, {}]
 
 
 # --- what needs no credentials ---------------------------------------------------------------------------------------
