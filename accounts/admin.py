@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from accounts.audit import record
 from accounts.forms import OperatorSignInForm
 from accounts.models import (
     AuditEvent,
+    AuditSubject,
     IdempotencyKey,
     OAuthClient,
     OAuthConnection,
@@ -45,8 +46,27 @@ _LABELS = (gettext_noop("Model name"), gettext_noop("Add link"), gettext_noop("C
 class AuditEventAdmin(ReadOnlyAdmin):
     list_display = ("at", "actor_kind", "actor", "action", "user_id", "subject_type", "subject_id", "request_id")
     list_filter = ("actor_kind", "at")
-    search_fields = ("user_id__exact", "actor__exact", "action__startswith", "subject_id__exact", "request_id__exact")
+    search_fields = (
+        "subjects__user_id__exact", "actor__exact", "action__startswith", "subject_id__exact", "request_id__exact",
+    )  # fmt: skip
     search_help_text = gettext_lazy("Exact user ID, actor, subject or request ID, or the start of an action.")
+
+    def users_of(self, rows: Sequence[Any]) -> set[str]:
+        return {row.user_id for row in rows} - {""}
+
+
+@admin.register(AuditSubject)
+class AuditSubjectAdmin(ReadOnlyAdmin):
+    """The users of each event."""
+
+    list_display = ("user_id", "event")
+    list_filter = ("event__kind",)
+    list_select_related = ("event",)
+    search_fields = ("user_id__exact",)
+    raw_id_fields = ("event",)
+
+    def users_of(self, rows: Sequence[Any]) -> set[str]:
+        return {row.user_id for row in rows}
 
 
 @admin.register(SignInThrottle)

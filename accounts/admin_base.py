@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import ForeignKey, Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
 
 from accounts.audit import Actor, record
+from accounts.models import MemoryUser
 
 if TYPE_CHECKING:
     BaseAdmin = admin.ModelAdmin[Any]
@@ -19,7 +21,7 @@ else:
 
 
 class ReadOnlyAdmin(BaseAdmin):
-    """A read-only page."""
+    """A read-only page. The audit trail records each view that shows users: those to whom the rows refer."""
 
     actions = None
     list_per_page = 50
@@ -35,36 +37,66 @@ class ReadOnlyAdmin(BaseAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-
-class PersonalAdmin(ReadOnlyAdmin):
-    """A read-only page of rows with a `user` and this user's text or files. The audit trail records each view.
-
-    Search compares whole identifiers only: these pages are not for searching users' text.
-    """
-
-    search_help_text = _("Exact user ID or other ID.")
+    def users_of(self, rows: Sequence[Any]) -> set[str]:
+        """Return the ids of the users whom a page with these rows shows. At most one statement."""
+        model = type(rows[0]) if rows else self.model
+        paths = _paths(model)
+        if not rows or not paths:
+            return set()
+        shown = model._default_manager.filter(pk__in=[row.pk for row in rows])  # noqa: SLF001
+        return {name for names in shown.order_by().values_list(*paths) for name in names if name}
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)
-        if isinstance(response, TemplateResponse) and response.context_data:
-            users = sorted({row.user.user_id for row in response.context_data["cl"].result_list})
-            if users:
-                only_user = users[0] if len(users) == 1 else ""
-                self._record(request, "list", subject_id="", user_id=only_user, detail={"users": users})
+        if isinstance(response, TemplateResponse) and response.context_data and "cl" in response.context_data:
+            self._record(request, "list", users=self.users_of(list(response.context_data["cl"].result_list)))
         return response
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         response = super().change_view(request, object_id, form_url, extra_context)
-        if isinstance(response, TemplateResponse) and response.context_data:
-            shown = response.context_data["original"]
-            self._record(request, "view", subject_id=str(shown.pk), user_id=shown.user.user_id)
+        self._record_original(request, response, "original")
         return response
 
-    def _record(self, request: HttpRequest, verb: str, **subject: Any) -> None:
-        name = str(self.opts.model_name)
-        record(actor_of(request), f"{name}.{verb}", **subject)
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        response = super().history_view(request, object_id, extra_context)
+        self._record_original(request, response, "object")
+        return response
+
+    def _record_original(self, request: HttpRequest, response: HttpResponse, name: str) -> None:
+        if isinstance(response, TemplateResponse) and response.context_data:
+            shown = response.context_data[name]
+            self._record(request, "view", subject_id=str(shown.pk), users=self.users_of([shown]))
+
+    def _record(self, request: HttpRequest, verb: str, *, users: Collection[str], **subject: Any) -> None:
+        if users:
+            record(actor_of(request), f"{self.opts.model_name}.{verb}", users=users, **subject)
+
+
+class PersonalAdmin(ReadOnlyAdmin):
+    """A read-only page of rows with a `user` and this user's text or files.
+
+    Search compares whole identifiers only: these pages are not for searching users' text.
+    """
+
+    search_help_text = _("Exact user ID or other ID.")
+
+
+def _paths(model: type[Model], depth: int = 3) -> list[str]:
+    """Return the look-ups of the user ids that rows of a model show: its own, and those of rows that it refers to.
+
+    A reference is followed through three tables: a page shows the rows that it refers to by their names.
+    """
+    if model is MemoryUser:
+        return ["user_id"]
+    found = []
+    for field in model._meta.concrete_fields:  # noqa: SLF001
+        if isinstance(field, ForeignKey) and depth:
+            found += [f"{field.name}__{path}" for path in _paths(field.related_model, depth - 1)]
+    return found
 
 
 def actor_of(request: HttpRequest) -> Actor:

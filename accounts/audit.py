@@ -1,22 +1,57 @@
-"""Audit trail of changes and reads: actor, action and subject, without memory text and keys."""
+"""Audit trail of changes and reads: actor, action, subject and the users concerned, without memory text and keys.
 
-from collections.abc import Mapping
+Each event has one narrow row (`AuditSubject`) per user whom it shows or concerns, so that the trail of a user is
+complete and one index scan. Repeated reads and repeated failed sign-ins raise the count of one event.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Final, Self
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple, Self
 
+from django.db import connection, transaction
+from django.db.models import F
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
-from accounts.models import AuditEvent, Principal
-from core.logs import request_id
+from accounts.models import AuditEvent, AuditSubject, Principal
+from core.logs import redact_text, request_id
 from core.persistence.checked_rows import repair_row
 
-_REPEATED_AFTER: Final = timedelta(minutes=1)
+SAME_FOR: Final = timedelta(minutes=10)
+"""The time within which equal reads, and equal failed sign-ins, are one event."""
+ANONYMOUS_KEPT: Final = timedelta(days=90)
+ANONYMOUS_ACTIONS: Final = ("operator.fail_sign_in", "operator.lock_out", "provisioning.refuse")
+"""The actions that need no credentials. They are deleted after 90 days."""
+ANONYMOUS_EVENTS: Final = 20
+"""The most events of each of them within ten minutes, and one more that counts the rest."""
+MAX_CLIENT_CHARS: Final = 200
+_SUBJECTS_AT_ONCE: Final = 5_000
 # The kind of an event follows from the verb of its action. Exports are changes: they take data out.
 _KINDS: Final = {
-    **dict.fromkeys(("download", "find", "list", "search", "view"), AuditEvent.Kind.READ),
-    **dict.fromkeys(("lock_out", "refuse", "sign_in", "sign_out", "unlock"), AuditEvent.Kind.SIGN_IN),
+    **dict.fromkeys(("choose", "download", "find", "list", "page", "preview", "search", "view"), AuditEvent.Kind.READ),
+    **dict.fromkeys(("fail_sign_in", "lock_out", "refuse", "sign_in", "sign_out", "unlock"), AuditEvent.Kind.SIGN_IN),
 }
+
+
+class Source(NamedTuple):
+    """Where a request comes from: the client's address and `User-Agent`, and what it asks for."""
+
+    address: str = ""
+    client: str = ""
+    page: str = ""
+
+    @classmethod
+    def of(cls, address: str, client: str, page: str = "") -> Self:
+        """Return the source with a printable client, cut, without secrets."""
+        printable = "".join(char if char.isprintable() else " " for char in client[: 2 * MAX_CLIENT_CHARS])
+        return cls(address[:64], redact_text(printable)[:MAX_CLIENT_CHARS], page)
+
+
+source: ContextVar[Source] = ContextVar("source", default=Source())  # noqa: B039 -- immutable
+"""The source of the current request; empty outside requests, in commands and workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +93,86 @@ def record(
     *,
     subject_type: str = "",
     user_id: str = "",
+    users: Iterable[str] = (),
     detail: Mapping[str, Any] | None = None,
 ) -> None:
     """Record an event in the caller's transaction, so that both are committed or rolled back together.
 
     An action is named `subject.verb`; `subject_type` is needed only if its subject is of another type. `user_id` is the
-    user whose data it concerns; `detail` is small plain JSON.
+    user whose data it concerns: the event belongs to them. `users` are all users whom it shows or concerns, of any
+    number. `detail` is small plain JSON. A read that equals one of the last ten minutes raises its count instead: by
+    the same actor from the same place, of the same page and of the same users.
     """
+    names = sorted({user_id, *users} - {""})
+    event = _event(actor, action, subject_id, subject_type, detail)
+    if event.kind != AuditEvent.Kind.READ:
+        event.user_id = user_id[:64]
+        with transaction.atomic(savepoint=False):
+            _save(event, names)
+        return
+    event.user_id = names[0][:64] if len(names) == 1 else ""
+    identity = [actor.kind, actor.name, action, subject_id, event.detail, names, source.get()]
+    _count(event, names, identity)
+
+
+def record_counted(actor: Actor, action: str, subject_id: str, *, user_id: str) -> None:
+    """Record what callers may repeat without limit: equal ones within ten minutes are one event, wherever from."""
+    event = _event(actor, action, subject_id, "", None)
+    event.user_id = user_id[:64]
+    _count(event, [user_id], [actor.kind, actor.name, action, subject_id])
+
+
+def record_opening(
+    actor: Actor, action: str, opening: str, users: Collection[str], *, subject_type: str, detail: Mapping[str, Any]
+) -> None:
+    """Record what a list that is searched while typing shows: one event for each opening, with all its users."""
+    event = _event(actor, action, "", subject_type, detail)
+    identity = [actor.kind, actor.name, action, opening, event.address, event.client]
+    with transaction.atomic(savepoint=False):
+        _lock(_digest(identity))
+        if not _raise_count(event, identity):
+            _save(event, sorted(users))
+            return
+        of_opening = AuditEvent.objects.filter(digest=event.digest).latest("pk").pk
+        rows = [AuditSubject(event_id=of_opening, user_id=name[:64]) for name in sorted(users)]
+        AuditSubject.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def record_anonymous(
+    actor: Actor, action: str, subject_id: str, *, subject_type: str, detail: Mapping[str, Any] | None = None
+) -> None:
+    """Record what needs no credentials, such as a failed sign-in: equal ones within ten minutes are one event.
+
+    Beyond `ANONYMOUS_EVENTS` in that time, all others of the action are one event without subject and source.
+    """
+    event = _event(actor, action, subject_id, subject_type, detail)
+    with transaction.atomic(savepoint=False):
+        _lock(action)
+        if _raise_count(event, [action, subject_id, event.detail]):
+            return
+        recent = AuditEvent.objects.filter(kind=event.kind, action=action, at__gt=timezone.now() - SAME_FOR)
+        if recent.count() < ANONYMOUS_EVENTS:
+            _save(event, ())
+            return
+        event.subject_id = event.address = event.client = ""
+        event.detail = {"others": True}
+        if not _raise_count(event, [action]):
+            _save(event, ())
+
+
+def delete_old(now: datetime) -> int:
+    """Delete events that needed no credentials and are older than 90 days; return their number."""
+    old = AuditEvent.objects.filter(
+        kind=AuditEvent.Kind.SIGN_IN, action__in=ANONYMOUS_ACTIONS, at__lt=now - ANONYMOUS_KEPT
+    )
+    return old.delete()[0]
+
+
+def _event(
+    actor: Actor, action: str, subject_id: str, subject_type: str, detail: Mapping[str, Any] | None
+) -> AuditEvent:
     subject, _dot, verb = action.rpartition(".")
+    address, client, _page = source.get()
     event = AuditEvent(
         actor_kind=actor.kind,
         actor=actor.name[:150],
@@ -73,16 +180,45 @@ def record(
         kind=_KINDS.get(verb, AuditEvent.Kind.CHANGE),
         subject_type=subject_type or subject,
         subject_id=subject_id[:256],
-        user_id=user_id[:64],
         request_id=request_id.get()[:64],
+        address=address,
+        client=client,
         detail=dict(detail or {}),
     )
     repair_row(event)  # a name or path that cannot be stored must not stop what is recorded
-    event.save()
+    return event
 
 
-def record_seldom(actor: Actor, action: str, subject_id: str, *, subject_type: str = "", user_id: str = "") -> None:
-    """Record what anybody can cause, once a minute for each subject: a flood must not fill the audit trail."""
-    since = timezone.now() - _REPEATED_AFTER
-    if not AuditEvent.objects.filter(at__gt=since, action=action, subject_id=subject_id).exists():
-        record(actor, action, subject_id, subject_type=subject_type, user_id=user_id)
+def _count(event: AuditEvent, names: Collection[str], identity: Any) -> None:
+    """Save an event, or raise the count of an equal one. Two or three statements, and a lock on PostgreSQL."""
+    with transaction.atomic(savepoint=False):
+        _lock(_digest(identity))
+        if not _raise_count(event, identity):
+            _save(event, names)
+
+
+def _raise_count(event: AuditEvent, identity: Any) -> bool:
+    """Raise the count of an equal event of the last ten minutes; return False if there is none."""
+    now = timezone.now()
+    event.digest = _digest(identity)
+    same = AuditEvent.objects.filter(digest=event.digest, at__gt=now - SAME_FOR)
+    return bool(same.update(count=F("count") + 1, last_at=now))
+
+
+def _lock(name: str) -> None:
+    """Let equal events wait for each other until the transaction ends. SQLite has one writer anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"audit {name}"])
+
+
+def _save(event: AuditEvent, names: Collection[str]) -> None:
+    event.save(force_insert=True)
+    rows = [AuditSubject(event_id=event.pk, user_id=name[:64]) for name in names]
+    AuditSubject.objects.bulk_create(rows, batch_size=_SUBJECTS_AT_ONCE)
+
+
+def _digest(identity: Any) -> str:
+    """Return a keyed digest: it covers search words and user ids, which must not be guessed from the table."""
+    written = json.dumps(identity, sort_keys=True, default=str)
+    return salted_hmac("accounts.audit", written, algorithm="sha256").hexdigest()[:32]

@@ -19,12 +19,14 @@ class OperatorSignInForm(AdminAuthenticationForm):
         username, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
         if not username or not password:
             return super().clean()
-        if not settings.MEMORY_GATEWAY_PASSWORD_SIGN_IN:
-            raise forms.ValidationError(_("Passwords are turned off here. Use single sign-on."))
         address = self.request.META.get("REMOTE_ADDR", "") if self.request else ""
+        if not settings.MEMORY_GATEWAY_PASSWORD_SIGN_IN:
+            sign_in.record_failure(username, address)
+            raise forms.ValidationError(_("Passwords are turned off here. Use single sign-on."))
         try:
             sign_in.begin(username, address)
         except TooManyRequests as error:
+            sign_in.record_failure(username, address)
             minutes = -(-(error.retry_after_seconds or 0) // 60)
             message = _("Too many failed attempts. Try again in %(minutes)s minutes.")
             raise forms.ValidationError(message, params={"minutes": minutes}) from None

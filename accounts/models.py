@@ -250,7 +250,11 @@ class OAuthToken(models.Model):
 
 
 class AuditEvent(models.Model):
-    """An event of the audit trail: actor, action, subject and time, without memory text and keys."""
+    """An event of the audit trail: actor, action, subject and time, without memory text and keys.
+
+    Whom it shows or concerns is in `AuditSubject`. `user_id` is the user to whom the event belongs, empty for none.
+    `count` is how often it happened until `last_at`; equal events have the same `digest` for ten minutes.
+    """
 
     class ActorKind(models.TextChoices):
         KEY = "key", _("API key")
@@ -277,6 +281,11 @@ class AuditEvent(models.Model):
     subject_type = models.CharField(_("subject type"), max_length=32)
     subject_id = models.CharField(_("subject ID"), max_length=256, blank=True)
     request_id = models.CharField(_("request ID"), max_length=64, blank=True)
+    address = models.CharField(_("network address"), max_length=64, blank=True, default="", db_default="")
+    client = models.CharField(_("client"), max_length=200, blank=True, default="", db_default="")
+    count = models.PositiveIntegerField(_("count"), default=1, db_default=1)
+    last_at = models.DateTimeField(_("last time"), null=True, blank=True, default=None)
+    digest = models.CharField(_("digest"), max_length=32, blank=True, default="", db_default="", editable=False)
     detail = ReadableJSONField(_("detail"), default=dict, blank=True)
 
     class Meta:
@@ -288,10 +297,30 @@ class AuditEvent(models.Model):
             models.Index(fields=["user_id", "at"], name="audit_of_user"),
             models.Index(fields=["at"], name="audit_by_time"),
             models.Index(fields=["kind", "id"], name="audit_of_kind"),
+            models.Index(fields=["digest"], condition=~models.Q(digest=""), name="audit_by_digest"),
         ]
 
     def __str__(self) -> str:
         return f"{self.action} {self.subject_type} {self.subject_id}"
+
+
+class AuditSubject(models.Model):
+    """A user whom an event shows or concerns. Events are ordered by key, so the constraint is a user's trail in order.
+
+    The user is named without a foreign key: events remain when their user is deleted, except by an erasure.
+    """
+
+    event = models.ForeignKey(AuditEvent, models.CASCADE, verbose_name=_("audit event"), related_name="subjects")
+    user_id = models.CharField(_("user ID"), max_length=64)
+
+    class Meta:
+        verbose_name = _("subject of an audit event")
+        verbose_name_plural = _("subjects of audit events")
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint(fields=["user_id", "event"], name="audit_trail_of_user")]
+
+    def __str__(self) -> str:
+        return self.user_id
 
 
 class SignInThrottle(models.Model):

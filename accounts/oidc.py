@@ -25,8 +25,8 @@ from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from accounts import operators
-from accounts.audit import Actor, record
+from accounts import operators, sign_in
+from accounts.audit import Actor, record, source
 from accounts.models import OperatorIdentity
 from core.crypto import Purpose, Undecryptable
 from core.errors import GatewayError
@@ -398,6 +398,7 @@ def _with_query(address: str, query: Mapping[str, str]) -> str:
 
 def _refusal(reason: str) -> SignInFailed:
     logger.warning("Single sign-on was refused: %s", reason)
+    sign_in.record_failure("", source.get().address, method="oidc")
     return SignInFailed(_("The identity provider's answer was refused. Sign in again, or ask an administrator."))
 
 

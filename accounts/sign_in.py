@@ -5,10 +5,11 @@ import hmac
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.audit import Actor, record
+from accounts.audit import Actor, record, record_anonymous
 from accounts.models import SignInThrottle
 from core.errors import TooManyRequests
 from core.limits.rate_limit import network_of
@@ -60,11 +61,24 @@ def succeed(username: str, address: str) -> None:
 
 
 def fail(username: str, address: str) -> None:
-    """Record a lock-out if this failure caused one. The name is not recorded, because it may be a password."""
+    """Record a failure, and a lock-out if it caused one."""
+    record_failure(username, address)
     network = network_of(address)
     of_name = SignInThrottle.objects.filter(network=network, name_digest=_digest(username)).first()
     if of_name is not None and of_name.failures == FAILURES_PER_NAME:
-        record(Actor.system("sign-in"), "operator.lock_out", network, subject_type="network")
+        record_anonymous(Actor.system("sign-in"), "operator.lock_out", network, subject_type="network")
+
+
+def record_failure(username: str, address: str, *, method: str = "password") -> None:
+    """Record a failed or refused sign-in. Equal ones within ten minutes are one event with a count.
+
+    Only the name of an operator is recorded: another may be a password.
+    """
+    known = User.objects.filter(username__iexact=username, is_staff=True).values_list("username", flat=True).first()
+    detail = {"network": network_of(address), "method": method}
+    record_anonymous(
+        Actor.system("sign-in"), "operator.fail_sign_in", known or "", subject_type="operator", detail=detail
+    )
 
 
 def forget_old(now: datetime) -> None:

@@ -22,7 +22,7 @@ from django.utils import timezone
 from accounts import authority
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken
-from accounts.services import check_expiry, check_label, digest_of, live_key_condition, record_use
+from accounts.services import SHOWN_TOKEN_CHARS, check_expiry, check_label, digest_of, live_key_condition, record_use
 from core.errors import InvalidInput, Unauthenticated, existing
 from core.messages import Message as _
 
@@ -103,7 +103,7 @@ def issue(
             operator=operator,
             user=user,
             scopes=" ".join(scope for scope in SCOPES if scope in scopes),
-            prefix=plaintext[:8],
+            prefix=plaintext[:SHOWN_TOKEN_CHARS],
             digest=digest_of(plaintext),
             expires_at=expires_at,
         )

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
+from console import queries
 from console.filters import Filters
 from core.errors import GatewayError
 from core.logs import request_id
@@ -124,17 +125,19 @@ def next_address(request: HttpRequest, default: str) -> str:
 def record_list(
     request: HttpRequest, action: str, filters: Filters, user_ids: Iterable[str] = (), *, subject_type: str = ""
 ) -> None:
-    """Audit the read of a list, with its filters. Of a search query only the length is recorded."""
-    users = sorted(set(user_ids))
+    """Audit the read of a list: its filters, and the users whom it shows or was asked for.
+
+    Of a search query only the length is recorded.
+    """
+    users = set(user_ids)
     parameters = filters.parameters()
     query = parameters.pop("q", "")
     detail: dict[str, Any] = {"filter": parameters}
     if query:
         detail["q_chars"] = len(query)
-    if users:
-        detail["users"] = users[:100]
-    user_id = users[0] if len(users) == 1 else ""
-    record(actor_of(request), action, subject_type=subject_type, user_id=user_id, detail=detail)
+    if (named := parameters.get("user", "")) and named not in users and queries.user_pk(named) is not None:
+        users.add(named)
+    record(actor_of(request), action, subject_type=subject_type, users=users, detail=detail)
 
 
 def record_view(request: HttpRequest, memory: StoredMemory, detail: Mapping[str, Any] | None = None) -> None:

@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
+from accounts.credential_names import shown_part
 from accounts.models import AuditEvent
 from console.forms import PanelForm, unknown_user
 from core import pagination
@@ -567,6 +568,8 @@ class DeliveryFilters(PagedFilters):
 
 
 class AuditFilters(PagedFilters):
+    """The filters of the audit trail. The actor may be the name that pages show of an API key: `uk_abcd…`."""
+
     tab = _choice("", [*AuditEvent.Kind.choices, ("all", _("All"))])
     user = _text(_("User"))
     kind = _choice(_("Actor type"), AuditEvent.ActorKind.choices)
@@ -577,3 +580,6 @@ class AuditFilters(PagedFilters):
     until = TimeField(label=_("To"), is_end=True)
     narrowing = ("user", "kind", "actor", "action", "subject", "since", "until")
     drop_down = ("user", "kind", "actor", "subject", "since", "until")
+
+    def __init__(self, path: str, query: Mapping[str, str]) -> None:
+        super().__init__(path, {**{name: query[name] for name in query}, "actor": shown_part(query.get("actor", ""))})

@@ -1,6 +1,7 @@
 """Queries of the panel's pages. Each function takes one statement for any number of rows, unless it says otherwise."""
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -10,9 +11,11 @@ from operator import or_
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Count, Max, Model, Q, QuerySet, Sum
+from django.db.models import Case, Count, F, Max, Model, Q, QuerySet, Sum, When, Window
+from django.db.models.functions import RowNumber
 
-from accounts.models import AuditEvent, MemoryUser, UserKey
+from accounts.credential_names import credential_names, credentials_named
+from accounts.models import AuditEvent, AuditSubject, MemoryUser, UserKey
 from core.ids import parse_session_id
 from core.json_data import without_base64
 from documents.guards import DAMAGED, ENCRYPTED
@@ -25,6 +28,8 @@ from store.types import Owner, StoredMemory
 
 _Row = TypeVar("_Row", bound=Model)
 MAX_CAUSES: Final = 20
+CREDENTIALS: Final = (AuditEvent.ActorKind.KEY, AuditEvent.ActorKind.TOKEN)
+_ID_START: Final = re.compile("[0-9a-f]{8}[0-9a-f-]{0,28}", re.IGNORECASE)
 MAX_NAMES: Final = 200
 # The file itself has to change: a retry cannot succeed.
 LASTING_CAUSES: Final = (ENCRYPTED, DAMAGED)
@@ -60,6 +65,56 @@ def find_user(id_or_key: str) -> tuple[UUID, str] | None:
     with suppress(ValueError):
         condition |= Q(pk=UUID(id_or_key))
     return MemoryUser.objects.filter(condition).values_list("pk", "user_id").first()
+
+
+def users_by_key(keys: Iterable[str]) -> list[str]:
+    """Return the user ids of primary keys in text form; those of erased users, and empty ones, are missing."""
+    wanted = set(keys) - {""}
+    return list(MemoryUser.objects.filter(pk__in=wanted).values_list("user_id", flat=True)) if wanted else []
+
+
+SHOWN_USERS: Final = 3
+
+
+class People(NamedTuple):
+    """Users of an event: the first ones, and how many there are more."""
+
+    shown: tuple[str, ...]
+    more: int
+
+
+def name_people(events: Collection[AuditEvent], *, first: str = "") -> set[str]:
+    """Add `people` to the events, `first` before others, and return all users that are shown. One statement."""
+    order = Case(When(user_id=first, then=0), default=1), F("user_id")
+    rows = AuditSubject.objects.filter(event__in=events).annotate(
+        place=Window(RowNumber(), partition_by=F("event"), order_by=order),
+        total=Window(Count("pk"), partition_by=F("event")),
+    )
+    names: defaultdict[int, list[str]] = defaultdict(list)
+    totals: dict[int, int] = {}
+    for event, name, total in (
+        rows.filter(place__lte=SHOWN_USERS).order_by("event", "place").values_list("event", "user_id", "total")
+    ):
+        names[event].append(name)
+        totals[event] = total
+    for one in events:
+        shown = tuple(names[one.pk])
+        vars(one)["people"] = People(shown, totals.get(one.pk, 0) - len(shown))
+    return {name for shown in names.values() for name in shown}
+
+
+def name_actors(events: Iterable[AuditEvent]) -> None:
+    """Look up the names of the keys and tokens of events for the tag `actor`. At most two statements for all."""
+    credential_names({one.actor for one in events if one.actor_kind in CREDENTIALS})
+
+
+def actor_condition(text: str) -> Q:
+    """Return the condition that an event has this actor: a name or id, or the shown characters of a key or token."""
+    if text.startswith(("uk_", "rpc_")):
+        return Q(actor__in=credentials_named(text))
+    if _ID_START.fullmatch(text):  # how lists named keys once
+        return Q(actor=text) | Q(actor_kind__in=CREDENTIALS, actor__startswith=text.lower())
+    return Q(actor=text)
 
 
 def edited(rows: Collection[int]) -> set[int]:

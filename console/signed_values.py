@@ -20,6 +20,7 @@ _SALT: Final = "console.selecting"
 _UNDO_SALT: Final = "console.undo"
 _RECEIPT_SALT: Final = "console.receipt"
 _IMPORT_SALT: Final = "console.import"
+_CHOICE_SALT: Final = "console.choice"
 _ROW: Final = re.compile(r"[0-9]{1,18}")
 
 
@@ -73,6 +74,17 @@ def read_import(sealed: str) -> tuple[import_from.Request, int]:
     refusal = _("The plan is not valid or is older than a day. Upload the file again.")
     given, total = _read(sealed, _IMPORT_SALT, refusal, max_age=files.ARCHIVE_LIFETIME)
     return import_from.Request.from_json(given), total
+
+
+def sign_choice(url: str, user_id: str) -> str:
+    """Return a result of Find as text for the browser to report that it was opened."""
+    return signing.dumps([url, user_id], salt=_CHOICE_SALT)
+
+
+def read_choice(sealed: str) -> tuple[str, str]:
+    """Return the address and the user of a result. Raises: `BadRequest` for a text that is not from `sign_choice`."""
+    url, user_id = _read(sealed, _CHOICE_SALT, _("The result is not valid. Search again."))
+    return url, user_id
 
 
 def _read(sealed: str, salt: str, refusal: str, *, max_age: timedelta | None = None) -> Any:

@@ -25,6 +25,7 @@ urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("demo/", dashboard.demo_data, name="demo"),
     path("find/", shell.find, name="find"),
+    path("find/chosen/", shell.choose, name="find-chosen"),
     path("language/", shell.language, name="language"),
     path("list/", memories.memories, name="memories"),
     path("m/<int:row>/", memory.memory, name="memory"),

@@ -33,6 +33,7 @@ from rest_framework.response import Response
 
 from accounts import sessions as sessions_of_operators
 from accounts.api.preconditions import checked_preconditions
+from accounts.audit import Source, source
 from accounts.models import Principal
 from core import monitoring
 from core.errors import BadRequest, GatewayError
@@ -239,6 +240,8 @@ class RequestLog:
         started_at, start = datetime.now(UTC), time.perf_counter()
         # Under the ASGI router the id is already set.
         token = request_id.set(request_id.get() or choose_request_id(request.headers.get("X-Request-Id", "")))
+        address, client = request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_USER_AGENT", "")
+        sources = source.set(Source.of(address, client, request.get_full_path()))
         try:
             response = self._get_response(request)
             response["X-Request-Id"] = request_id.get()
@@ -276,6 +279,7 @@ class RequestLog:
                 response["Referrer-Policy"] = "same-origin"
             return response
         finally:
+            source.reset(sources)
             request_id.reset(token)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

@@ -3,7 +3,7 @@
 A few selected rows are processed immediately, without a job (`decide`, `undo`).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Self
@@ -31,7 +31,6 @@ from store.types import Position
 AT_ONCE: Final = 25
 """The most rows that a request processes itself instead of the worker."""
 STEP_ROWS: Final = 200
-MAX_NAMED_USERS: Final = 100
 MAX_ROWS: Final = 1000
 """The most rows that a request may name; more must be selected by a filter."""
 
@@ -203,11 +202,12 @@ def _finish(job: Job) -> None:
     """Record the whole job in one audit event; the events of its steps name the memories."""
     target = Target.from_json(job.params["target"])
     detail = {name: value for name, value in job.params.items() if name != "target"}
+    users: Iterable[str] = ()
     if target.rows is not None:
         users = Memory.objects.filter(pk__in=target.rows).order_by().values_list("user__user_id", flat=True).distinct()
-        detail |= {"rows": len(target.rows), "users": sorted(users)[:MAX_NAMED_USERS]}
+        detail |= {"rows": len(target.rows)}
     detail |= {"filter": target.selection.as_record(), "at": target.at.isoformat()}
-    jobs.record_end(job, f"job.{job.kind}", {**detail, "count": job.cursor.get("changed", 0)})
+    jobs.record_end(job, f"job.{job.kind}", {**detail, "count": job.cursor.get("changed", 0)}, users=users)
 
 
 jobs.KINDS |= dict.fromkeys(("delete", "restore", "categorize"), Handler(_run, finish=_finish, undo=_undo))

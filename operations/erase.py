@@ -224,6 +224,10 @@ def _finish(user: MemoryUser, event: AuditEvent) -> None:
         tables.remove_rows(user)
         deletions.forget_accepted(timezone.now(), user.pk)
         erased_jobs.remove(user)  # what was started meanwhile
+        # What an operator wrote into an event about several users may be about this one.
+        with_reason = AuditEvent.objects.filter(subjects__user_id=user.user_id, user_id="", detail__has_key="reason")
+        for other in with_reason.filter(pk__lte=event.pk).iterator():
+            AuditEvent.objects.filter(pk=other.pk).update(detail=_without(other.detail, ()))
         tables.remove_user(user, until_event=event.pk)
         for other in _mentioning(AuditEvent.objects.all(), "detail", user).iterator():
             AuditEvent.objects.filter(pk=other.pk).update(detail=_without(other.detail, {user.user_id, str(user.pk)}))

@@ -7,7 +7,7 @@ A kind of job is a `Handler` in `KINDS`. To add one, write a function that works
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -249,10 +249,12 @@ def _finish_undo(job: Job) -> None:
     record_end(job, "job.undo", job.result, subject_id=job.params["job"])
 
 
-def record_end(job: Job, action: str, detail: Mapping[str, Any], *, subject_id: str = "") -> None:
-    """Record the end of a job with its status; the subject is the job itself unless another one is given."""
+def record_end(
+    job: Job, action: str, detail: Mapping[str, Any], *, subject_id: str = "", users: Iterable[str] = ()
+) -> None:
+    """Record the end of a job with its status and users; the subject is the job itself unless another one is given."""
     subject, actor = subject_id or str(job.pk), Actor(job.actor_kind, job.actor)
-    record(actor, action, subject, detail={**detail, "status": job.status})
+    record(actor, action, subject, users=users, detail={**detail, "status": job.status})
 
 
 KINDS[UNDO] = Handler(_undo, finish=_finish_undo)

@@ -147,8 +147,7 @@ def _run_reread(run: Run) -> dict[str, Any]:
 
 def _finish_reread(job: Job) -> None:
     found = Session.objects.filter(pk__in=job.params["sessions"]).values_list("user__user_id", flat=True)
-    users = sorted(set(found))[:100]
-    jobs.record_end(job, "job.reread", {"sessions": len(job.params["sessions"]), "users": users})
+    jobs.record_end(job, "job.reread", {"sessions": len(job.params["sessions"])}, users=found)
 
 
 jobs.KINDS |= {

@@ -11,9 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 
-from accounts.models import AuditEvent, IdempotencyKey, MemoryUser, OAuthConnection, OAuthToken, RpcToken, UserKey
+from accounts.models import (
+    AuditEvent,
+    AuditSubject,
+    IdempotencyKey,
+    MemoryUser,
+    OAuthConnection,
+    OAuthToken,
+    RpcToken,
+    UserKey,
+)
 from core.errors import InvalidInput
 from core.persistence.files import KEY
 from memories.models import LoggedSearch, Override, OverrideRevision, Tombstone
@@ -83,7 +92,8 @@ class Table:
     import keeps. `key` is the natural key among the user's rows, empty if the primary key is not generated. Fields in
     `left_out` are not exported; those in `cleared_by_purge` may be empty after a purge. `change_paths` changes the
     paths of files in a row; `allowed_paths` are those that an archive may contain. An import makes the rows storable if
-    the table `is_repaired`; one row of another table that cannot be stored refuses its user.
+    the table `is_repaired`; one row of another table that cannot be stored refuses its user. `select` is the condition
+    for the rows of a user id, if it is not the look-up; `dump` changes a row for the archive.
     """
 
     name: str
@@ -97,11 +107,14 @@ class Table:
     cleared_by_purge: frozenset[str] = frozenset()
     change_paths: Callable[[Row, Change], Row] = lambda row, _: row
     allowed_paths: re.Pattern[str] | None = None
+    select: Callable[[str], Q] | None = None
+    dump: Callable[[Any, Row], Row] = lambda _, row: row
 
     def rows(self, user: MemoryUser) -> QuerySet[Any]:
         """Return all rows of a user, sorted."""
         owner = user.user_id if self.is_by_name else user.pk
-        return QuerySet(self.model).filter(**{self.user: owner}).order_by(*self.order)
+        condition = self.select(user.user_id) if self.select else Q(**{self.user: owner})
+        return QuerySet(self.model).filter(condition).order_by(*self.order)
 
 
 USER = Table(name="user", model=MemoryUser, user="pk")
@@ -131,7 +144,29 @@ ATTACHMENTS = Table(
     model=Attachment,
     change_paths=lambda row, change: {**row, "internal_uri": change(row["internal_uri"])},
 )
-AUDIT = Table(name="audit", model=AuditEvent, user="user_id", is_by_name=True, is_repaired=True)
+EXPORTED, IMPORTED = "archive.export", "archive.import"
+
+
+def _trail(user_id: str) -> Q:
+    """Return the condition for the trail of a user, without moves by archive: each would change the next archive."""
+    return Q(subjects__user_id=user_id) & ~Q(action__in=(EXPORTED, IMPORTED))
+
+
+def _own_event(event: AuditEvent, row: Row) -> Row:
+    """Return an event as this user's alone: the detail of one about several users may name the others."""
+    return row if event.user_id else {**row, "detail": {}}
+
+
+AUDIT = Table(
+    name="audit",
+    model=AuditEvent,
+    user="user_id",
+    is_by_name=True,
+    left_out=frozenset({"digest"}),
+    select=_trail,
+    dump=_own_event,
+    is_repaired=True,
+)
 
 PORTABLE: tuple[Table, ...] = (
     USER,
@@ -206,9 +241,15 @@ def remove_rows(user: MemoryUser, *, on_batch: Callable[[int], None] = lambda _:
 
 
 def remove_user(user: MemoryUser, *, until_event: int | None = None) -> None:
-    """Remove the user and their audit trail, up to an event if given. Call after `remove_rows`, in a transaction."""
-    trail = AUDIT.rows(user)
-    (trail if until_event is None else trail.filter(pk__lte=until_event)).delete()
+    """Remove the user and their audit trail, up to an event if given. Call after `remove_rows`, in a transaction.
+
+    Events about several users stay, without this one.
+    """
+    until = {} if until_event is None else {"pk__lte": until_event}
+    AuditEvent.objects.filter(user_id=user.user_id, **until).delete()
+    shared = AuditEvent.objects.filter(subjects__user_id=user.user_id, **until)
+    shared.update(digest="")
+    AuditSubject.objects.filter(user_id=user.user_id, event__in=shared).delete()
     MemoryUser.objects.filter(pk=user.pk).delete()
 
 

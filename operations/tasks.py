@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db import DatabaseError, connection
 
-from accounts import idempotency, oauth, oidc, sessions, sign_in
+from accounts import audit, idempotency, oauth, oidc, sessions, sign_in
 from accounts.audit import Actor
 from core.background.tasks import Round, periodic
 from core.persistence import database_errors
@@ -46,6 +46,7 @@ def clean_up(run: Round) -> int:
         oidc.forget_old(now)
         sessions.clear_expired()
         sign_in.forget_old(now)
+        audit.delete_old(now)
         jobs.delete_old(now)
         webhook_delivery.delete_old(now)
         search_log.delete_old(now)

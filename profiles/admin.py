@@ -165,7 +165,7 @@ class ProfileMemoryAdmin(PersonalAdmin):
             raise PermissionDenied
 
     def _page(self, request: HttpRequest, page: str, user: MemoryUser, kind: Kind, **context: Any) -> HttpResponse:
-        self._record(request, "view", subject_id=kind, user_id=user.user_id, detail={"page": page})
+        self._record(request, "view", users=[user.user_id], subject_id=kind, detail={"page": page})
         name = label(kind, _language())
         context = {"title": f"{user.user_id}: {name}", "document_label": name, "owner": user, "kind": kind, **context}
         return TemplateResponse(

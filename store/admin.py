@@ -1,7 +1,10 @@
+from collections.abc import Sequence
+
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
 from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
+from accounts.models import MemoryUser
 from store.models import (
     Embedding,
     EmbeddingSpace,
@@ -135,3 +138,9 @@ class PendingDeletionAdmin(ReadOnlyAdmin):
     list_display = ("owner_id", "app_id", "project_id", "engine_session_id", "memory_id", "attempts", "retry_at")
     list_filter = ("is_agent", ("accepted_at", admin.EmptyFieldListFilter))
     search_fields = ("owner_id__exact", "engine_session_id__exact", "memory_id__exact")
+
+    def users_of(self, rows: Sequence[PendingDeletion]) -> set[str]:
+        names = {row.owner_id for row in rows if not row.is_agent}
+        return set(
+            MemoryUser.objects.filter(user_id__in=names).values_list("user_id", flat=True)
+        )  # not of erased users

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from accounts import services
 from accounts.api import limits
-from accounts.audit import Actor, record_seldom
+from accounts.audit import Actor, record_anonymous
 from accounts.models import MemoryUser, Principal
 from accounts.services import INVALID_KEY
 from core import rest
@@ -67,7 +67,7 @@ class ProvisioningAuthentication(BaseAuthentication):
             return
         address, action = address_of(request), "provisioning.refuse"
         limits.count_failure(address)
-        record_seldom(Actor.provisioning(), action, address, subject_type="address")
+        record_anonymous(Actor.provisioning(), action, address, subject_type="address")
         raise Unauthenticated(_("Creating users needs the provisioning token: Authorization: Bearer <token>."))
 
     def authenticate_header(self, request: Request) -> str:

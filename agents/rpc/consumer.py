@@ -16,6 +16,7 @@ from channels.exceptions import StopConsumer
 from django.db import DatabaseError
 
 from accounts import tokens
+from accounts.audit import Source, source
 from agents.mcp.server import Workers
 from agents.rpc import frames, methods
 from agents.rpc.connection_limits import (
@@ -94,15 +95,16 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
     # --- connection lifecycle ---
 
     async def _accept(self) -> None:
-        hosts, origins = (
+        hosts, origins, clients = (
             [value.decode("latin1") for name, value in self.scope["headers"] if name == wanted]
-            for wanted in (b"host", b"origin")
+            for wanted in (b"host", b"origin", b"user-agent")
         )
         self._upgrade = UpgradeInfo(
             peer=(self.scope.get("client") or ("", 0))[0],
             host=hosts[0] if hosts else "",
             origin=origins[0] if origins else None,
             scheme=self.scope["scheme"],
+            client=clients[0] if clients else "",
         )
         if len(hosts) != 1 or not is_host_allowed(hosts[0]) or not is_secure(self.scope["scheme"]):
             await self.send({"type": "websocket.close"})  # before accept, so the client gets 403
@@ -244,6 +246,8 @@ def _answer_to(peer: Peer, request: Request, upgrade: UpgradeInfo) -> bytes:
     Raises: `Refusal` if the token is no longer valid.
     """
     started_at, outcome = time.perf_counter(), "ok"
+    called = f"{request.method} {orjson.dumps(request.params, option=orjson.OPT_SORT_KEYS).decode()}"
+    sources = source.set(Source.of(upgrade.peer, upgrade.client, called))
     try:
         if not _is_token_valid(peer):
             outcome = "UNAUTHORIZED"
@@ -266,6 +270,7 @@ def _answer_to(peer: Peer, request: Request, upgrade: UpgradeInfo) -> bytes:
             "output": {"status": outcome},
         }
         request_logger.info("%s", orjson.dumps(line).decode())
+        source.reset(sources)
 
 
 def _is_token_valid(peer: Peer) -> bool:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.tokens import TokenPrincipal
 from agents.rpc.failures import plugin_failure
-from agents.rpc.memory_admin import SHARED_AGENT, agent_of, importance_or_default
+from agents.rpc.memory_admin import SHARED_AGENT, agent_of, importance_or_default, record_read
 from agents.rpc.params import Params, moment_ms, text
 from core.times import from_ms, to_ms
 from store import browse
@@ -48,6 +48,7 @@ def dashboard(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     )
     edges = [*(bar.since_ms for bar in bars), max(since_ms, until_ms) + 1]
     found = browse.dashboard(selection, edges, tops=["sessions"])
+    record_read(principal, "dashboard.view", {one.user_id for one in found.top_sessions}, subject_type="memory")
     sessions = Counter[str]()  # two users' sessions with one id are counted together
     for session in found.top_sessions:
         sessions[session.key] += session.count

@@ -31,6 +31,7 @@ class UpgradeInfo:
     host: str
     origin: str | None
     scheme: str
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 A token gives access to the memories of one user or of all users; every function is restricted by its principal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -71,6 +71,7 @@ def config(_principal: TokenPrincipal, _params: Params) -> dict[str, Any]:
 
 def facets(principal: TokenPrincipal, _params: Params) -> dict[str, Any]:
     found = browse.facets(Selection(user_pk=principal.user_pk), limit=MAX_FACETS)
+    record_read(principal, "session.list", {session.user_id for session in found.sessions})
     shared = [SHARED_AGENT] if browse.count(Selection(user_pk=principal.user_pk, agent_id="")) else []
     return {
         "agents": sorted([*(agent.key for agent in found.agents), *shared]),
@@ -107,11 +108,7 @@ def list_memories(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     memories = browse.offset_page(selection, offset=(number - 1) * size, limit=size, oldest_first=oldest_first)
     if tab == "full":
         memories = _whole_turns(selection, memories, oldest_first=oldest_first)
-    users = sorted({memory.owner.user_id for memory in memories})
-    if principal.operator is not None and users:
-        only_user = users[0] if len(users) == 1 else ""
-        detail = {"users": users}
-        record(principal.actor, "memory.list", user_id=only_user, detail=detail)
+    record_read(principal, "memory.list", {memory.owner.user_id for memory in memories})
     items = [_item(memory) for memory in memories]
     return {"items": items, "total": browse.count(selection), "page": number, "pageSize": size}
 
@@ -161,6 +158,12 @@ def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
         actor=principal.actor,
     )
     return {"id": memory.memory_id, "createdAt": memory.created_at_ms, "chunkRows": 1}
+
+
+def record_read(principal: TokenPrincipal, action: str, users: Collection[str], *, subject_type: str = "") -> None:
+    """Audit what the token of an operator reads; a user's token reads the user's own data."""
+    if principal.operator is not None and users:
+        record(principal.actor, action, users=users, subject_type=subject_type)
 
 
 def agent_of(params: Params, refusal: str = NO_AGENT) -> str:

@@ -18,8 +18,9 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext, gettext_lazy, ngettext, pgettext_lazy
 
 from accounts import oidc
+from accounts.credential_names import credential_names
 from accounts.models import MemoryUser
-from console import navigation
+from console import navigation, queries
 from console.audit_labels import ACTIONS
 from console.filters import Filters
 from console.text import MemoryItem, Piece, language_of, mark, parts
@@ -227,10 +228,11 @@ def empty_state(icon_name: str, heading: str, text: str = "", **options: object)
     return {"icon_name": icon_name, "heading": heading, "text": text, **options}
 
 
-@register.inclusion_tag("console/parts/actor.html")
-def actor(kind: str, name: str) -> dict[str, str]:
-    """Show the actor of an event."""
-    return {"kind": kind, "name": name}
+@register.inclusion_tag("console/parts/actor.html", takes_context=True)
+def actor(context: template.RequestContext, kind: str, name: str) -> dict[str, Any]:
+    """Show the actor of an event. A key or token has its short name, and a link to what it did."""
+    prefix = credential_names([name]).get(name, "") if kind in queries.CREDENTIALS else ""
+    return {"kind": kind, "name": name, "prefix": prefix, "perms": context.get("perms")}
 
 
 @register.filter

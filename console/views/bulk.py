@@ -28,7 +28,7 @@ from operations.bulk import AT_ONCE, Target
 from store import browse
 from store.types import Position, StoredMemory
 
-EXPORT_ROWS, LISTED_USERS, SAMPLES = 500, 100, 3
+EXPORT_ROWS, SAMPLES = 500, 3
 PURGE: Final = "memories.delete_tombstone"
 REREAD: Final = "resources.change_resource"
 
@@ -162,7 +162,10 @@ def preview(request: HttpRequest) -> HttpResponseBase:
     if action.preview_from is None:
         raise BadRequest(_("The selection is not valid. Select the rows in the list again."))
     target = read_target(request.GET.get("target", ""))
-    found = services.preview(target)
+    found, samples = services.preview(target), _samples(target)
+    detail = {"do": verb, "filter": target.selection.as_record(), "count": found.total}
+    users = {memory.owner.user_id for memory in samples}
+    record(actor_of(request), "memory.preview", users=users, detail=detail)
     count = found.sessions if verb == "reread" else found.total
     title, button = {
         "delete": (
@@ -183,7 +186,7 @@ def preview(request: HttpRequest) -> HttpResponseBase:
         "button": button % {"count": f"{count:,}"},
         "preview": found,
         "reason": ReasonForm()["reason"],
-        "samples": _samples(target),
+        "samples": samples,
         "rows": [(name, number, number / found.total) for name, number in found.by_category.items()],
         "target": sign_target(target),
         "next": next_address(request, reverse("console:memories")),
@@ -197,12 +200,12 @@ def _samples(target: Target) -> list[StoredMemory]:
 
 
 def _export(request: HttpRequest, target: Target) -> HttpResponseBase:
-    """Send the selected memories as JSON lines, oldest first; the audit trail gets one line for all of them."""
+    """Send the selected memories as JSON lines, oldest first; the audit trail gets one event for all of them."""
     selected = services.selected(target)
-    user_ids = list(selected.order_by().values_list("user__user_id", flat=True).distinct()[: LISTED_USERS + 1])
-    detail = {"filter": target.selection.as_record(), "rows": selected.count(), "users": user_ids[:LISTED_USERS]}
-    user_id = user_ids[0] if len(user_ids) == 1 else ""
-    record(actor_of(request), "memory.export", user_id=user_id, detail=detail)
+    users = list(selected.order_by().values_list("user__user_id", flat=True).distinct())
+    detail = {"filter": target.selection.as_record(), "rows": selected.count()}
+    user_id = users[0] if len(users) == 1 else ""
+    record(actor_of(request), "memory.export", user_id=user_id, users=users, detail=detail)
     headers = {"Content-Disposition": 'attachment; filename="memories.jsonl"'}
     return StreamingHttpResponse(_lines(target), content_type="application/x-ndjson", headers=headers)
 

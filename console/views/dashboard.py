@@ -1,6 +1,6 @@
 """The dashboard: numbers of memories by time, category, user and agent, state of the gateway, and first steps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -82,8 +82,13 @@ def dashboard(request: HttpRequest) -> HttpResponseBase:
         else:
             context |= numbers
             context |= _activity(request, filters, now) if is_for_all else {}
-        record_list(request, "dashboard.view", filters, [user_id] if user_id else (), subject_type="memory")
+        record_list(request, "dashboard.view", filters, _shown_users(context), subject_type="memory")
     return render(request, "console/dashboard.html", context)
+
+
+def _shown_users(context: Mapping[str, Any]) -> set[str]:
+    """Return the users that the lists of the dashboard name."""
+    return {row["user_id"] for top in context.get("tops", ()) for row in top["rows"]} - {""}
 
 
 def _numbers(filters: DashboardFilters, now: datetime, user_pk: UUID | None) -> dict[str, Any]:
@@ -275,6 +280,7 @@ def _tops(shown: Dashboard, memories: Link) -> list[dict[str, Any]]:
                     "share": one.count / (shown.total or 1),
                     "width": one.count / counts[0].count,
                     "url": memories(**{"tab": ALL_TAB, **named(one)}),
+                    "user_id": named(one).get("user", ""),
                 }
                 for one in counts
             ],

@@ -122,6 +122,12 @@ def describe_selection(selection: Mapping[str, Any]) -> list[tuple[str, str]]:
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 
+def _users_of(params: Mapping[str, Any]) -> list[str]:
+    """Return the keys of the users whom the parameters of a job name."""
+    selection = params.get("target", {}).get("selection", {})
+    return [selection.get("user_pk", ""), params.get("user_pk", ""), params.get("user", "")]
+
+
 @page(VIEW)
 def all_jobs(request: HttpRequest) -> HttpResponseBase:
     filters = PagedFilters(reverse("console:jobs"), request.GET)
@@ -149,6 +155,8 @@ def job(request: HttpRequest, job: str) -> HttpResponseBase:
     if is_part and not found.is_over:
         return render(request, "console/parts/progress.html", context)
     target = found.params.get("target", {})
+    if users := queries.users_by_key(_users_of(found.params)):
+        record(actor_of(request), "job.view", str(found.pk), users=users)
     context |= {
         "results": [(label, found.result[name]) for name, label in _RESULTS.items() if found.result.get(name)],
         "filter": describe_selection(target.get("selection", {})),
@@ -252,6 +260,7 @@ def upload_import(request: HttpRequest) -> HttpResponseBase:
             raise
         form.add_error("file", localized(error.detail))
         return _import_form(request, form, status=error.status)
+    record(actor_of(request), "user.view", str(form.user_pk), user_id=values["user"], detail={"view": "import"})
     total = planned.new + planned.duplicates
     context: dict[str, Any] = {
         "title": _("Import plan"),

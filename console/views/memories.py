@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 
 from accounts.admin_base import actor_of
 from console import queries
-from console.access import ADD, VIEW, page, record_list, render
+from console.access import ADD, VIEW, page, record_list, record_view, render
 from console.filters import ALL_TAB, TAB_LABELS, Filters, ListFilters
 from console.forms import MAX_TEXT_CHARS, AddForm
 from console.signed_values import sign_target
@@ -161,6 +161,7 @@ def add(request: HttpRequest) -> HttpResponseBase:
     values = form.cleaned_data
     duplicate = None if values["again"] else _duplicate_of(form.owner, values["text"])
     if duplicate is not None:
+        record_view(request, duplicate)
         return _add_form(request, form, status=409, duplicate=duplicate)
     added = add_by_hand(
         form.owner,

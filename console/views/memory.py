@@ -89,6 +89,7 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
         return _form(request, found, EditForm.of(found, etag_of(found)))
     form = EditForm(request.POST, memory=found)
     if not form.is_valid():
+        record_view(request, found)
         return _form(request, found, form, status=422)
     with transaction.atomic():
         lookup.lock_user(found.owner.user_pk)
@@ -97,6 +98,7 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
             messages.success(request, _("Saved. Agents now read the new text."), extra_tags=_save(request, found, form))
             return redirect("console:memory", row=row)
     # The page shows both texts. Saving again overwrites, because its form has the new `etag`.
+    record_view(request, found)
     saved, submitted = compare(found.text, form.cleaned_data["text"])
     context = {
         "title": _("The memory was changed meanwhile"),

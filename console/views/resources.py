@@ -195,6 +195,7 @@ def remove(request: HttpRequest, resource_id: str) -> HttpResponseBase:
         undo = undo_address("delete_resource", [services.deletion_of(deleted)])
         messages.success(request, _("The resource and its memories were moved to the trash."), extra_tags=undo)
         return redirect("console:resources")
+    _record(request, "resource.view", found)
     context = {
         "title": _("Move this resource to the trash?"),
         "days": retention.days if (retention := purge.retention()) else None,

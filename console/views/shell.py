@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -18,11 +18,12 @@ from django.views.i18n import set_language
 
 from accounts import services
 from accounts.admin_base import actor_of
-from accounts.audit import record
+from accounts.audit import record, record_opening
 from accounts.models import UserKey
 from console import navigation, queries
 from console.access import ADD, VIEW, page, render
 from console.filters import ALL_TAB
+from console.signed_values import read_choice, sign_choice
 from console.views.jobs import KINDS
 from console.views.resources import ADD_FILES, VIEW_FILES
 from console.views.users import ADD_USERS, AUDIT, VIEW_USERS
@@ -46,6 +47,7 @@ _ACTIONS: Final = (
     (gettext_lazy("Export audit trail"), "console:audit-export", AUDIT),
     (gettext_lazy("Change password"), "admin:password_change", ""),
 )
+_OPENING: Final = re.compile("[a-z0-9]{8,32}")
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -55,6 +57,10 @@ class _Result(NamedTuple):
     url: str
     label: str
     user_id: str = ""
+
+    @property
+    def signed(self) -> str:
+        return sign_choice(self.url, self.user_id)
 
 
 class _Group(NamedTuple):
@@ -82,13 +88,13 @@ def find(request: HttpRequest) -> HttpResponseBase:
         return redirect("console:memories")
     if query.startswith("uk_"):  # a pasted key must not stand in the page and in further addresses
         query = query[: services.SHOWN_KEY_CHARS]
-    page_url = _page_of_id(request, query) if query else None
+    page_of_id = _page_of_id(request, query) if query else None
     search_url = _list(tab=ALL_TAB, q=query)
     context: dict[str, Any] = {"query": query, "search_url": search_url}
-    if page_url is not None and not is_part:
-        return redirect(page_url)
-    if page_url is not None:
-        groups = [_Group(gettext("ID"), "page", [_Result(page_url, query)])]
+    if page_of_id is not None and not is_part:
+        return redirect(page_of_id.url)
+    if page_of_id is not None:
+        groups = [_Group(gettext("ID"), "page", [page_of_id])]
     elif _UUID.fullmatch(query) and not is_part:
         return render(request, "console/unknown_id.html", {"title": gettext("ID not found"), **context})
     else:
@@ -97,30 +103,59 @@ def find(request: HttpRequest) -> HttpResponseBase:
         return redirect(search_url)
     memories = _memories(query) if query else None
     groups += [memories] if memories and memories.results else []
-    if user_ids := {result.user_id for group in groups for result in group.results} - {""}:
-        detail = {"q_chars": len(query), "users": sorted(user_ids)}
-        record(actor_of(request), "panel.find", subject_type="user", detail=detail)
+    _record_found(request, {result.user_id for group in groups for result in group.results} - {""}, query)
     template = "console/parts/results.html" if is_part else "console/find.html"
     return render(request, template, {"title": gettext("Find"), "groups": groups, **context})
 
 
-def _page_of_id(request: HttpRequest, query: str) -> str | None:
-    """Return the address of the memory, user, session, file or job with this id."""
+def _record_found(request: HttpRequest, users: set[str], query: str) -> None:
+    """Audit what Find lists; what the palette lists while it is open is one event."""
+    opening = request.GET.get("opening", "")
+    if users and _OPENING.fullmatch(opening):
+        detail = {"opening": opening}
+        record_opening(actor_of(request), "panel.find", opening, users, subject_type="user", detail=detail)
+    elif users:
+        record(actor_of(request), "panel.find", subject_type="user", users=users, detail={"q_chars": len(query)})
+
+
+@page(VIEW, "POST")
+def choose(request: HttpRequest) -> HttpResponseBase:
+    """Audit which result of Find the operator opens. The browser sends it beside opening the page."""
+    url, user_id = read_choice(request.POST.get("chosen", ""))
+    opening = request.POST.get("opening", "")
+    detail = {"opening": opening} if _OPENING.fullmatch(opening) else {}
+    record(actor_of(request), "panel.choose", url, subject_type="page", users=[user_id], detail=detail)
+    return HttpResponse(status=204)
+
+
+def _page_of_id(request: HttpRequest, query: str) -> _Result | None:
+    """Return the page of the memory, user, session, file, job or key with this id."""
     memories = visible(Memory.objects.filter(memory_id=query)).order_by("-pk")
-    if (row := memories.values_list("pk", flat=True).first()) is not None:
-        return reverse("console:memory", args=[row])
+    if (found := memories.values_list("pk", "user__user_id").first()) is not None:
+        return _Result(reverse("console:memory", args=found[:1]), query, found[1])
     if (user := queries.find_user(query)) is not None:
         pk, user_id = user
         may_open = request.user.has_perm(VIEW_USERS)
-        return reverse("console:user", args=[pk]) if may_open else _list(tab=ALL_TAB, user=user_id)
+        url = reverse("console:user", args=[pk]) if may_open else _list(tab=ALL_TAB, user=user_id)
+        return _Result(url, query, user_id)
     for session_id in (query, f"chat:{query}"):  # conversation ids are accepted without their prefix
-        if Session.objects.filter(session_id=session_id, deleted_at__isnull=True).exists():
-            return _list(tab=ALL_TAB, session=session_id)
-    if request.user.has_perm(VIEW_FILES) and Resource.objects.filter(pk=query).exists():
-        return reverse("console:resource", args=[query])
+        sessions = Session.objects.filter(session_id=session_id, deleted_at__isnull=True)
+        if owners := list(sessions.values_list("user__user_id", flat=True)[:2]):
+            return _Result(_list(tab=ALL_TAB, session=session_id), query, owners[0] if len(owners) == 1 else "")
+    resource = Resource.objects.filter(pk=query) if request.user.has_perm(VIEW_FILES) else Resource.objects.none()
+    if (owner := resource.values_list("user__user_id", flat=True).first()) is not None:
+        return _Result(reverse("console:resource", args=[query]), query, owner)
+    return _page_of_uuid(request, query)
+
+
+def _page_of_uuid(request: HttpRequest, query: str) -> _Result | None:
+    """Return the page of the job with this id, or of the user of the API key with it."""
     with suppress(ValidationError):  # not a UUID
         if (job := Job.objects.filter(pk=query).values_list("pk", flat=True).first()) is not None:
-            return reverse("console:job", args=[job])
+            return _Result(reverse("console:job", args=[job]), query)
+        key = UserKey.objects.filter(pk=query).values_list("user", "user__user_id").first()
+        if key is not None and request.user.has_perms((VIEW_USERS, "accounts.view_userkey")):
+            return _Result(reverse("console:user", args=key[:1]), query, key[1])
     return None
 
 
@@ -133,7 +168,7 @@ def _similar(request: HttpRequest, query: str) -> list[_Group]:
     if may(VIEW_USERS):
         groups.append(_users(query))
         if may("accounts.view_userkey") and query.startswith("uk_"):
-            groups.append(_keys(query))
+            groups.append(_keys(query, may_view_trail=may(AUDIT)))
     groups.append(_sessions(query))
     if may(VIEW_FILES):
         groups.append(_files(query))
@@ -164,12 +199,13 @@ def _users(query: str) -> _Group:
     return _Group(gettext("Users"), "users", results, reverse("console:users", query={"q": query}))
 
 
-def _keys(query: str) -> _Group:
-    """Return the keys that begin as the query does; of each key only the first characters are known."""
+def _keys(query: str, *, may_view_trail: bool) -> _Group:
+    """Return the keys that begin as the query does, and the trail of these; only the first characters are known."""
     keys = UserKey.objects.filter(prefix__startswith=query).order_by("-created_at")
     rows = keys.values_list("prefix", "user", "user__user_id")[:RESULTS]
     results = [_Result(reverse("console:user", args=[pk]), f"{prefix}…", user_id) for prefix, pk, user_id in rows]
-    return _Group(gettext("API keys"), "lock", results)
+    trail = reverse("console:audit", query={"tab": "all", "actor": query}) if may_view_trail and results else ""
+    return _Group(gettext("API keys"), "lock", results, trail)
 
 
 def _sessions(query: str) -> _Group:

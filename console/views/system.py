@@ -8,24 +8,26 @@ from typing import Any, Final
 
 import orjson
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Count, Min, Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
-from accounts.models import AuditEvent
+from accounts.audit_export import EXPORTED, EXPORTED_AT_ONCE, exported
+from accounts.models import AuditEvent, AuditSubject
 from console import queries
-from console.access import VIEW, page, render
+from console.access import VIEW, page, record_list, render
 from console.filters import AuditFilters
 from console.keyset import newest_first
 from console.views.users import AUDIT
 from core.errors import BadRequest
 from core.persistence import files
-from core.times import isoformat
 from engines.registry import get_engine
 from memories.services.decisions import EVENTS
 from operations.cleanup import purge
@@ -36,9 +38,6 @@ from store.index import rebuild, words
 from store.models import HourCount, PendingEmbedding
 
 ENGINE_SECONDS: Final = 2.0
-EXPORTED: Final = (
-    "at", "action", "actor_kind", "actor", "user_id", "subject_type", "subject_id", "request_id", "detail",
-)  # fmt: skip
 
 
 class _Echo:
@@ -51,9 +50,14 @@ class _Echo:
 @page(AUDIT)
 def audit(request: HttpRequest) -> HttpResponseBase:
     filters = AuditFilters(reverse("console:audit"), request.GET)
+    if filters.data["actor"] != request.GET.get("actor", "").strip():  # a pasted key must not stand in the page
+        return redirect(filters.url())
     tab = _audit_tab(filters)
     # Ordered by key only: the clock of SQLite is too coarse to order events.
     found = newest_first(_events(filters, tab), filters)
+    shown = queries.name_people(found.rows, first=filters.data["user"])
+    queries.name_actors(found.rows)
+    record_list(request, "audit.list", filters, shown)
     tabs = filters.links("tab", [*AuditEvent.Kind.choices, ("all", _("All"))])
     context = {
         "title": _("Audit trail"),
@@ -72,7 +76,9 @@ def audit_export(request: HttpRequest) -> HttpResponseBase:
         raise BadRequest(_("The format must be csv or json."))
     filters = AuditFilters(reverse("console:audit"), request.GET)
     events = _events(filters, _audit_tab(filters)).order_by("-pk")
-    record(actor_of(request), "audit.export", detail={"filter": filters.parameters()})
+    with transaction.atomic():
+        users = AuditSubject.objects.filter(event__in=events.order_by()).order_by().values_list("user_id", flat=True)
+        record(actor_of(request), "audit.export", users=users.distinct(), detail={"filter": filters.parameters()})
     is_json = request.GET.get("format") == "json"
     kind, name = ("application/x-ndjson", "audit.jsonl") if is_json else ("text/csv; charset=utf-8", "audit.csv")
     lines: Iterator[str | bytes] = _json_lines(events) if is_json else _csv_lines(events)
@@ -80,21 +86,17 @@ def audit_export(request: HttpRequest) -> HttpResponseBase:
     return StreamingHttpResponse(lines, content_type=kind, headers=headers)
 
 
-def _exported(events: QuerySet[AuditEvent]) -> Iterator[dict[str, Any]]:
-    for event in events.iterator(chunk_size=500):
-        yield {**{name: getattr(event, name) for name in EXPORTED}, "at": isoformat(event.at)}
-
-
 def _json_lines(events: QuerySet[AuditEvent]) -> Iterator[bytes]:
-    for values in _exported(events):
+    for values in exported(events.iterator(chunk_size=EXPORTED_AT_ONCE)):
         yield orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _csv_lines(events: QuerySet[AuditEvent]) -> Iterator[str]:
     writer = csv.writer(_Echo())
     yield writer.writerow(EXPORTED)
-    for values in _exported(events):
+    for values in exported(events.iterator(chunk_size=EXPORTED_AT_ONCE)):
         values["detail"] = json.dumps(values["detail"], ensure_ascii=False) if values["detail"] else ""
+        values["users"] = " ".join(values["users"])
         yield writer.writerow([_without_formula(str(value)) for value in values.values()])
 
 
@@ -114,13 +116,14 @@ def _events(filters: AuditFilters, tab: str) -> QuerySet[AuditEvent]:
     events = queries.narrowed(
         AuditEvent.objects.all(),
         kind="" if tab == "all" else tab,
-        user_id=values["user"],
-        actor=values["actor"],
+        subjects__user_id=values["user"],
         actor_kind=values["kind"],
         action__startswith=values["action"],
         at__gte=values["since"],
         at__lt=values["until"],
     )
+    if actor := values["actor"]:
+        events = events.filter(queries.actor_condition(actor))
     if subject_id := values["subject"]:
         # Events about this subject, and decisions about many that have its id, or the id of its job, in their details.
         detail_matches = Q(detail__job=subject_id)

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from accounts.admin_base import actor_of
+from accounts.audit import record
 from console import queries
 from console.access import DELETE, VIEW, next_address, page, record_list, render, require
 from console.filters import (
@@ -96,8 +97,10 @@ def trash(request: HttpRequest) -> HttpResponseBase:
         context |= _page(_deleted_sessions(), filters, user_pk, retention, text="session_id", time="created_at")
     else:
         context |= _memories(filters, user_pk, retention)
-    record_list(request, "trash.view", filters, context.pop("users", ()), subject_type="memory")
-    return render(request, "console/trash.html", {**context, "recent": _recent() if filters.is_empty else []})
+    recent = _recent() if filters.is_empty else []
+    named = queries.users_by_key(one["user_pk"] for one in recent)
+    record_list(request, "trash.view", filters, [*context.pop("users", ()), *named], subject_type="memory")
+    return render(request, "console/trash.html", {**context, "recent": recent})
 
 
 @page(DELETE, "POST")
@@ -145,6 +148,8 @@ def _restore_or_purge(
         raise BadRequest(_("This action is not available for deleted items."))
     require(request, PURGE)
     if not request.POST.get("confirmed"):
+        users = {one.user.user_id for one in found}
+        record(actor_of(request), "trash.view", subject_type="memory", users=users, detail={"purge": kind})
         title, button = _PREVIEWS[kind]
         context = {
             "title": title,
@@ -284,6 +289,7 @@ def _recent() -> list[dict[str, Any]]:
         {
             "job": job,
             "count": job.cursor.get("changed", 0),
+            "user_pk": job.params["target"]["selection"].get("user_pk", ""),
             "filter": describe_selection(job.params["target"]["selection"])
             if "rows" not in job.params["target"]
             else (),

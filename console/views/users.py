@@ -21,7 +21,7 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import AuditEvent, MemoryUser, UserKey
 from console import queries
-from console.access import DELETE, EXPORT, VIEW, next_address, page, render
+from console.access import DELETE, EXPORT, VIEW, next_address, page, record_list, render
 from console.filters import OTHER_LABEL, TAB_LABELS, UserFilters, UserPageFilters
 from console.forms import EraseForm
 from console.keyset import ROWS, newest_first
@@ -99,8 +99,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
         "first": filters.first_page() if values["after"] else "",
         "following": filters.further_page(len(rows), after=rows[-1].user_id) if len(found) > ROWS else "",
     }
-    detail = {"filter": filters.parameters()}
-    record(actor_of(request), "user.list", detail=detail)
+    record_list(request, "user.list", filters, (user.user_id for user in rows))
     return render(request, "console/users.html", context)
 
 
@@ -117,7 +116,8 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     elif view == "timeline" and request.user.has_perm(VIEW):
         context["timeline"] = timeline(found)
     elif view == "audit" and request.user.has_perm(AUDIT):
-        trail = newest_first(AuditEvent.objects.filter(user_id=found.user_id), filters)
+        trail = newest_first(AuditEvent.objects.filter(subjects__user_id=found.user_id), filters)
+        queries.name_actors(trail.rows)
         context |= {**trail._asdict(), "events": trail.rows}
     else:
         context |= _overview(request, found)
@@ -156,6 +156,7 @@ def erasure(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             **{name: datetime.fromisoformat(receipt[name]) for name in ("begun_at", "erased_at")},
         }
         return render(request, "console/erased.html", context)
+    record(actor_of(request), "user.view", str(pk), user_id=found.user_id, detail={"view": "erase"})
     context = {
         "title": _("Erase %(user)s?") % {"user": found.user_id},
         "person": found,
@@ -186,6 +187,7 @@ def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     count = queries.memories_of_sessions([found.pk]).get(found.pk, 0)
     back = next_address(request, reverse("console:user", args=[pk]))
     if count > AT_ONCE and not request.POST.get("confirmed"):
+        record(actor_of(request), "session.view", found.session_id, user_id=found.user.user_id)
         context = {"title": _("Move this session to the trash?"), "person": found.user, "session": found}
         return render(request, "console/session_delete.html", {**context, "count": count, "back": back})
     is_shown = found.hidden_at is None  # else the user's own deletion would become the operator's
@@ -245,8 +247,12 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
     if may("profiles.view_profilememory"):
         context["profiles"] = [(document, _profile_values(document)) for document in read_both(found.pk).values()]
     if may(AUDIT):
-        changes = AuditEvent.objects.filter(user_id=found.user_id, kind=AuditEvent.Kind.CHANGE)
-        context["events"] = list(changes[:LATEST])
+        trail = AuditEvent.objects.filter(subjects__user_id=found.user_id).order_by("-pk")
+        context["events"] = list(trail.filter(kind=AuditEvent.Kind.CHANGE)[:LATEST])
+        context["readers"] = list(
+            trail.filter(kind=AuditEvent.Kind.READ).exclude(actor_kind=AuditEvent.ActorKind.KEY)[:LATEST]
+        )
+        queries.name_actors([*context["events"], *context["readers"]])
     return context
 
 

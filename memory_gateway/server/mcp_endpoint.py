@@ -18,7 +18,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_REQUEST
 
 from accounts.api import limits
 from accounts.api.authentication import bearer
-from accounts.audit import Actor
+from accounts.audit import Actor, Source, source
 from accounts.oauth import SCOPES, WRITE, Access
 from accounts.services import OAUTH_PREFIX
 from agents.mcp.server import Workers, build, current, unreadable
@@ -76,6 +76,7 @@ class McpEndpoint:
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         headers = {name.decode("latin1"): value.decode("latin1") for name, value in scope["headers"]}
         _check_origin(scope, headers)
+        source.set(Source.of(_peer(scope), headers.get("user-agent", "")))  # of this request's task
         if scope["method"] != "POST":
             # The gateway sends no streams to clients; the SDK would keep a GET open for ever.
             raise MethodNotAllowed("Send MCP messages as POST: there are no sessions and no streams here.")

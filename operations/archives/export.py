@@ -17,12 +17,11 @@ from operations import files
 from operations.archives import serialization as rows
 from operations.archives.archive import Writer
 from operations.commands import Report, no_report
-from operations.tables import KEYS, PORTABLE, SESSIONS, Row, Table
+from operations.tables import EXPORTED, KEYS, PORTABLE, SESSIONS, Row, Table
 from store.external.engine_ids import unique_session_id
 from store.models import Session
 
 FORMAT = "memory-gateway-export"
-MAX_NAMED_USERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +57,7 @@ def export(
         head = {"users": {str(user.pk): user.user_id for user in users}, "missing": missing}
         manifest = writer.finish(head)
     names = tuple(user.user_id for user in users)
-    # Recorded without a user: each user's audit trail is in the archive, and would change with every export.
-    detail = {"users": list(names[:MAX_NAMED_USERS]), "count": len(names)}
-    record(actor, "archive.export", target.name, detail=detail)
+    record(actor, EXPORTED, target.name, users=names, detail={"count": len(names)})
     stored = sum("/files/" in name for name in manifest["files"])
     return Manifest(names, counts, stored, tuple(missing))
 

@@ -16,7 +16,7 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import Exists, Model, OuterRef, Subquery
 
 from accounts.audit import Actor, record
-from accounts.models import MemoryUser, UserKey
+from accounts.models import AuditSubject, MemoryUser, UserKey
 from core.errors import Conflict, FieldError, InvalidInput
 from core.ids import check_name
 from core.localization import localized
@@ -27,12 +27,12 @@ from memories.services import decisions
 from operations import erase, files, tables
 from operations.archives import old_archives
 from operations.archives.archive import VERSION, Reader
-from operations.archives.export import FORMAT, MAX_NAMED_USERS
+from operations.archives.export import FORMAT
 from operations.archives.repairs import storable_row
 from operations.archives.serialization import Loader, fields_of
 from operations.cleanup import purge
 from operations.commands import Report, no_report
-from operations.tables import KEYS, MEMORIES, PORTABLE, USER, Row, Table
+from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, PORTABLE, USER, Row, Table
 from resources.models import IN_TRASH, NOT_PURGED, Resource
 from resources.services import deletion
 from store import storage
@@ -41,6 +41,7 @@ from store.models import IS_SETTLED, Memory, Session
 from store.types import Owner
 
 OnConflict = Literal["skip", "replace", "fail"]
+_MAX_NAMED_USERS = 100
 _BATCH = 500
 _NAMED_CHANGES = 5
 _REPAIR_CHARS = 300
@@ -131,16 +132,14 @@ def import_archive(
             except (InvalidInput, Conflict) as error:
                 done.refused[one.user.user_id] = error.detail
     if done.refused and not done.users and not done.skipped:
-        raise InvalidInput(" ".join([*done.refused.values()][:MAX_NAMED_USERS]))
-    # Recorded without a user: an imported user's audit trail equals the exported one.
+        raise InvalidInput(" ".join([*done.refused.values()][:_MAX_NAMED_USERS]))
     detail = {
-        "users": done.users[:MAX_NAMED_USERS],
         "count": len(done.users),
         "skipped": len(done.skipped),
-        "refused": [*done.refused][:MAX_NAMED_USERS],
+        "refused": [*done.refused][:_MAX_NAMED_USERS],
         "repaired": done.repaired,
     }
-    record(actor, "archive.import", path.name, detail=detail)
+    record(actor, IMPORTED, path.name, users=done.users, detail=detail)
     return done
 
 
@@ -315,6 +314,8 @@ def _save(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> 
         else:
             for line in batch:
                 line.row.save_base(raw=True, force_insert=True)  # raw: keeps the times of the row
+        if table is AUDIT:
+            AuditSubject.objects.bulk_create(AuditSubject(event=line.row, user_id=one.user.user_id) for line in batch)
         count += len(batch)
     return count
 

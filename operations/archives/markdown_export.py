@@ -50,7 +50,8 @@ def export_markdown(
                         opened.write(_entry(memory))
                         done[user.user_id] += 1
                 report("Exporting memories", sum(done.values()), 0)
-    record(actor, "memory.export", folder.name, subject_type="folder", detail={"count": sum(done.values())})
+    detail = {"count": sum(done.values())}
+    record(actor, "memory.export", folder.name, subject_type="folder", users=done, detail=detail)
     return done
 
 

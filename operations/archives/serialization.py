@@ -44,7 +44,7 @@ def dump_rows(table: Table, user: MemoryUser) -> Iterator[Row]:
     rows = table.rows(user).select_related(*related) if related else table.rows(user)
     for row in rows.iterator(chunk_size=_BATCH_ROWS):
         values = {name: _field_value(field, row) for name, field in fields.items()}
-        yield {name: _as_json(value) for name, value in storable_row(fields, values)[0].items()}
+        yield table.dump(row, {name: _as_json(value) for name, value in storable_row(fields, values)[0].items()})
 
 
 class Loader:

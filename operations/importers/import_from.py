@@ -268,7 +268,8 @@ def _undo(_run: Run, job: Job, changes: list[Any]) -> tuple[int, int]:
 def _finish(job: Job) -> None:
     if key := job.params.get("key"):
         stored_files().remove(key)
-    jobs.record_end(job, f"job.{KIND}", {**job.params, "count": job.cursor.get("added", 0)})
+    users = MemoryUser.objects.filter(pk=job.params["user"]).values_list("user_id", flat=True)
+    jobs.record_end(job, f"job.{KIND}", {**job.params, "count": job.cursor.get("added", 0)}, users=users)
 
 
 jobs.KINDS[KIND] = Handler(_run, finish=_finish, undo=_undo)

@@ -205,6 +205,7 @@ def retry(resources: QuerySet[Resource], *, actor: Actor) -> int:
                 "resource.retry",
                 next(iter(found)) if len(found) == 1 else "",
                 user_id=users[0] if len(users) == 1 else "",
-                detail={"count": count, "resources": list(found)[:100], "users": users[:100]},
+                users=users,
+                detail={"count": count, "resources": list(found)[:100]},
             )
     return count

@@ -224,12 +224,26 @@
     });
   }
 
+  // The audit trail names which result of Find was opened
+  const choose = (e) => {
+    const link = e.target.closest('a[data-chosen]');
+    if (!link) return;
+    const {choose: to, token} = link.closest('[data-choose]').dataset, told = new FormData();
+    told.append('csrfmiddlewaretoken', token);
+    told.append('chosen', link.dataset.chosen);
+    told.append('opening', link.closest('[data-opening]')?.dataset.opening ?? '');
+    navigator.sendBeacon(to, told);
+  };
+  document.addEventListener('click', choose);
+  document.addEventListener('auxclick', choose);
+
   // Palette: Ctrl K or ⌘K opens Find over the page. The arrow keys move in its results, Enter opens the first
   const palette = one('#mg-palette');
   if (palette) {
     const input = one('input', palette), results = one('#mg-results'), links = () => all('li a', results);
     const load = async () => {
-      const q = input.value.trim(), answer = await fetch(`${input.form.action}?${new URLSearchParams({part: 1, q})}`);
+      const q = input.value.trim(), {opening} = palette.dataset;
+      const answer = await fetch(`${input.form.action}?${new URLSearchParams({part: 1, q, opening})}`);
       if (answer.ok && q === input.value.trim()) results.innerHTML = await answer.text();
     };
     let waiting;
@@ -238,6 +252,7 @@
       if (!(e.ctrlKey || e.metaKey) || e.key.toLowerCase() !== 'k') return;
       e.preventDefault();
       if (palette.open) { palette.close(); return; }
+      palette.dataset.opening = Date.now().toString(36) + Math.random().toString(36).slice(2, 10);  // one event in the audit trail
       palette.showModal();
       input.select();
       load();

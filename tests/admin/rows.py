@@ -14,6 +14,7 @@ from accounts import services, tokens
 from accounts.audit import Actor, record
 from accounts.models import (
     AuditEvent,
+    AuditSubject,
     IdempotencyKey,
     MemoryUser,
     OAuthClient,
@@ -69,6 +70,10 @@ def rpc_token(number: int) -> RpcToken:
 def audit_event(number: int) -> AuditEvent:
     record(ACTOR, "test.do", MARKUP, subject_type="user", user_id=f"user{number}", detail={"x": MARKUP})
     return AuditEvent.objects.latest("id")
+
+
+def audit_subject(number: int) -> AuditSubject:
+    return AuditSubject.objects.get(event=audit_event(number))
 
 
 def throttle(number: int) -> SignInThrottle:
@@ -306,6 +311,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     UserKey: key,
     RpcToken: rpc_token,
     AuditEvent: audit_event,
+    AuditSubject: audit_subject,
     SignInThrottle: throttle,
     IdempotencyKey: idempotency_key,
     OAuthClient: oauth_client,

@@ -8,11 +8,12 @@ import pytest
 from django.db.models import Model
 from django.test import Client
 
-from accounts.models import AuditEvent
+from accounts.models import AuditEvent, MemoryUser, UserKey
 from resources.models import Attachment, Resource
 from store.models import Memory, Session
 from tests.admin.rows import MAKERS, SECRET_TEXT
 from tests.admin.test_pages import url
+from tests.console import shown
 
 PERSONAL: list[type[Model]] = [Session, Memory, Resource, Attachment]
 
@@ -23,6 +24,10 @@ each_personal_table = pytest.mark.parametrize("model", PERSONAL, ids=[model.__na
 
 def events(model: type[Model]) -> list[AuditEvent]:
     return list(AuditEvent.objects.filter(actor_kind="operator", subject_type=model._meta.model_name).order_by("id"))
+
+
+def users_of(event: AuditEvent) -> list[str]:
+    return sorted(event.subjects.values_list("user_id", flat=True))
 
 
 @each_personal_table
@@ -42,9 +47,9 @@ def test_viewing_a_list_is_audited_with_its_users(admin_client: Client, model: t
     admin_client.get(url(model, "changelist"))
     (event,) = events(model)
     assert (event.action, event.user_id) == (f"{model._meta.model_name}.list", "")
-    assert event.detail == {"users": ["user1", "user2"]}
+    assert users_of(event) == ["user1", "user2"]
     admin_client.get(url(model, "changelist"), {"q": "user2"})
-    assert (events(model)[1].user_id, events(model)[1].detail) == ("user2", {"users": ["user2"]})
+    assert (events(model)[1].user_id, users_of(events(model)[1])) == ("user2", ["user2"])
 
 
 @each_personal_table
@@ -73,3 +78,27 @@ def test_lists_neither_show_nor_search_text(admin_client: Client, model: type[Mo
     assert SECRET_TEXT not in admin_client.get(url(model, "changelist")).content.decode()
     found = admin_client.get(url(model, "changelist"), {"q": SECRET_TEXT.split()[1]})
     assert found.context["cl"].result_count == 0
+
+
+@pytest.mark.parametrize("model", MAKERS, ids=[model.__name__ for model in MAKERS])
+def test_every_user_that_a_page_of_the_admin_shows_has_it_in_the_trail(
+    admin_client: Client, model: type[Model]
+) -> None:
+    row, _other = MAKERS[model](1), MAKERS[model](2)
+    shown_on_pages = []
+    for address in (url(model, "changelist"), url(model, "change", row.pk), url(model, "history", row.pk)):
+        answer = admin_client.get(address)
+        users = shown.users_shown(shown.visible_text(answer.content.decode()), {"user1": (), "user2": ()})
+        request = AuditEvent.objects.filter(request_id=answer.headers["X-Request-Id"])
+        assert users <= set(request.values_list("subjects__user_id", flat=True)), address
+        shown_on_pages.append(users)
+    if any(field.related_model is MemoryUser for field in model._meta.fields):
+        assert shown_on_pages[0] == {"user1", "user2"}
+
+
+def test_the_pages_of_a_key_are_audited(admin_client: Client) -> None:
+    key = MAKERS[UserKey](1)
+    for page in ("rotate", "revoke"):
+        answer = admin_client.get(url(UserKey, page, key.pk))
+        event = AuditEvent.objects.get(request_id=answer.headers["X-Request-Id"])
+        assert (event.action, users_of(event)) == ("userkey.view", ["user1"])

@@ -162,8 +162,8 @@ def test_typed_names_are_not_stored(operator: Any) -> None:
 def test_a_lock_out_is_audited_once(operator: Any) -> None:
     for _ in range(10):
         attempt("wrong")
-    event = AuditEvent.objects.get()
-    assert (event.action, event.subject_type, event.subject_id) == ("operator.lock_out", "network", "192.0.2.1")
+    event = AuditEvent.objects.get(action="operator.lock_out")
+    assert (event.subject_type, event.subject_id) == ("network", "192.0.2.1")
 
 
 def test_an_operator_can_lift_a_lock(operator: Any, admin_client: Client) -> None:

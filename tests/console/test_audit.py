@@ -74,10 +74,13 @@ def test_reads_in_the_django_admin_are_named_after_the_model(admin_client: Clien
     assert "profilememory</span>" not in page
 
 
-def test_the_overview_of_a_user_shows_changes_only(admin_client: Client, alice: Person) -> None:
+def test_the_overview_of_a_user_shows_changes_and_who_looked(admin_client: Client, alice: Person) -> None:
     page = admin_client.get(f"/admin/memory/users/{alice.user_pk}/").content.decode()
-    assert re.search(r"<li>\s*Deleted memories<br>", page)
-    assert "Viewed a memory" not in page
+    activity, readers = page.partition('id="h-au"')[2].split('id="h-rd"')
+    assert re.search(r"<li>\s*Deleted memories<br>", activity)
+    assert "Viewed a memory" not in activity
+    assert "Viewed a memory" in readers
+    assert "Deleted memories" not in readers
 
 
 def test_the_export_has_the_events_of_the_filter_and_no_formulas(admin_client: Client) -> None:

@@ -87,8 +87,8 @@ def test_only_operators_who_may_export_users_export_memories(admin_client: Clien
     AuditEvent.objects.all().delete()
     answer: Any = admin_client.post(BULK, {"do": "export", "confirmed": "1", **target})
     assert len(b"".join(answer.streaming_content).splitlines()) == 26
-    detail = AuditEvent.objects.get().detail
-    assert (detail["rows"], sorted(detail["users"])) == (26, ["alice", "bob"])
+    event = AuditEvent.objects.get()
+    assert (event.detail["rows"], sorted(event.subjects.values_list("user_id", flat=True))) == (26, ["alice", "bob"])
 
 
 @pytest.mark.django_db

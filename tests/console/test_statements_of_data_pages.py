@@ -26,19 +26,19 @@ PAGES = {
     "resources/?state=failed&user=alice": 11,
     "resources/{file}/": 13,
     "users/": 12,
-    "users/{user}/": 21,
+    "users/{user}/": 22,
     "users/{user}/?view=timeline": 13,
     "users/{user}/transcript/?session=chat:0": 12,
     "users/{user}/?view=sessions": 10,
     "users/{user}/?view=audit": 9,
-    "users/{user}/erase/": 35,
+    "users/{user}/erase/": 36,
     "trash/": 13,
     "trash/?kind=sessions": 12,
     "trash/?kind=resources": 11,
     "jobs/": 7,
     "jobs/{job}/": 8,
     "searches/": 8,
-    "audit/": 7,
+    "audit/": 9,
     "health/": 20,
 }
 
@@ -83,4 +83,5 @@ def test_more_rows_do_not_need_more_statements(admin_client: Client, alice: Pers
     for number in range(3, 20):
         add_data(bob.owner if number % 2 else alice.owner, number)
         create_user(f"person-{number}", actor=ACTOR)
+    statement_count(admin_client, address)  # the first view of other users has its own event
     assert statement_count(admin_client, address) == few == PAGES[path]

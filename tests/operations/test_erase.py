@@ -19,8 +19,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from accounts.audit import Actor, record
-from accounts.models import AuditEvent, MemoryUser
+from accounts.audit import Actor, record, record_opening
+from accounts.models import AuditEvent, AuditSubject, MemoryUser
 from operations import bulk, erase
 from operations.commands import Stopped
 from operations.models import Job
@@ -85,6 +85,20 @@ def test_only_an_event_without_details_remains_in_the_audit_log(alice: Person, s
     assert [event.detail for event in AuditEvent.objects.filter(action="memory.list")] == [{"users": ["b"]}]
     event = AuditEvent.objects.get(action="user.erase")
     assert (event.subject_id, event.user_id, set(event.detail)) == (str(alice.user_pk), "", {"rows"})
+
+
+def test_events_about_several_users_stay_without_the_erased(alice: Person, bob: Person, storage: Path) -> None:
+    olga = Actor.operator("olga")
+    record(olga, "memory.list", users=["alice", "bob"])
+    record(olga, "memory.view", "m1", users=["alice"])
+    record_opening(olga, "panel.find", "opening1", {"alice"}, subject_type="user", detail={})
+    record(olga, "archive.export", "a.tar", users=["alice"])
+    erase_over_api(alice)
+    assert not AuditSubject.objects.filter(user_id="alice").exists()
+    by_action = {event.action: event for event in AuditEvent.objects.filter(actor="olga")}
+    assert set(by_action) == {"memory.list", "panel.find", "archive.export"}
+    assert list(by_action["memory.list"].subjects.values_list("user_id", flat=True)) == ["bob"]
+    assert by_action["memory.list"].digest == ""  # it covered both names
 
 
 def test_the_admin_log_and_jobs_are_erased_too(alice: Person, bob: Person) -> None:

@@ -14,7 +14,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from accounts.models import AuditEvent, MemoryUser
+from accounts.audit import Actor, record
+from accounts.models import AuditEvent, AuditSubject, MemoryUser
 from memories.models import Override, OverrideRevision, Tombstone
 from operations import tables
 from resources.models import Resource
@@ -64,6 +65,22 @@ def test_an_import_and_export_reproduces_the_archive(alice: Person, bob: Person,
     remove_all_users(storage)
     run("import_memory", str(tmp_path / "first.tar"))
     assert export(tmp_path / "second.tar", "--all", "--with-keys") == first
+
+
+def test_an_archive_carries_who_saw_the_user_without_the_others(
+    alice: Person, bob: Person, storage: Path, tmp_path: Path
+) -> None:
+    detail = {"filter": {"user": "bob"}}
+    record(Actor.operator("olga"), "memory.list", users=["alice", "bob"], detail=detail)
+    first = export(tmp_path / "first.tar", "--user", "alice")
+    assert "bob" not in str(first)
+    remove_all_users(storage)
+    run("import_memory", str(tmp_path / "first.tar"))
+    event = AuditEvent.objects.get(action="memory.list")
+    assert (event.actor, event.user_id, event.detail) == ("olga", "alice", {})
+    assert AuditEvent.objects.filter(subjects__user_id="alice", action="user.create").exists()
+    assert set(AuditSubject.objects.values_list("user_id", flat=True)) == {"alice"}
+    assert export(tmp_path / "second.tar", "--user", "alice") == first
 
 
 def test_what_one_audit_event_records_of_many_memories_is_imported(

@@ -9,6 +9,7 @@ from operations.tables import ALL
 
 OUR_APPS = ("accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console", "webhooks")
 OTHER_TABLES: dict[str, str] = {
+    "accounts.AuditSubject": "made and removed with the audit trail",
     "accounts.OAuthClient": "applications; `operations.erase` removes those that no other user has connected",
     "accounts.OperatorIdentity": "operators",
     "accounts.SignInThrottle": "addresses, and digests of operators' names",

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0006_audit_without_subject'),
+        ('accounts', '0009_users_of_audit_events'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

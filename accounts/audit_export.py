@@ -1,0 +1,78 @@
+"""Export of the audit trail: events as plain data, and those after a position, for a security information system."""
+
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from django.db import connection
+
+from accounts.models import AuditEvent, AuditSubject
+from core.times import isoformat
+
+EXPORTED: Final = (
+    "id", "at", "action", "kind", "actor_kind", "actor", "user_id", "users", "subject_type", "subject_id", "count",
+    "last_at", "address", "client", "request_id", "detail",
+)  # fmt: skip
+EXPORTED_AT_ONCE: Final = 500
+_PAUSE_SECONDS: Final = 0.05
+
+
+class Horizon(NamedTuple):
+    """A position, and the transaction that ends last of those which may still commit events before it."""
+
+    position: int
+    transaction: int
+
+
+def exported(events: Iterable[AuditEvent]) -> Iterator[dict[str, Any]]:
+    """Yield events as plain data with all their users. One statement for each `EXPORTED_AT_ONCE` events."""
+    remaining = iter(events)
+    while batch := list(islice(remaining, EXPORTED_AT_ONCE)):
+        users: dict[int, list[str]] = {event.pk: [] for event in batch}
+        for pk, name in (
+            AuditSubject.objects.filter(event__in=users).order_by("user_id").values_list("event", "user_id")
+        ):
+            users[pk].append(name)
+        for event in batch:
+            values = {name: getattr(event, name) for name in EXPORTED if name != "users"}
+            values |= {"at": isoformat(event.at), "last_at": event.last_at and isoformat(event.last_at)}
+            yield {name: users[event.pk] if name == "users" else values[name] for name in EXPORTED}
+
+
+def events_after(
+    position: int, limit: int = EXPORTED_AT_ONCE, *, wait_seconds: float = 5.0
+) -> list[dict[str, Any]] | None:
+    """Return the events after a position, oldest first; None if a running transaction may still add one before them.
+
+    PostgreSQL gives out ids before a transaction commits, so an event may appear after one with a higher id. This waits
+    `wait_seconds` for the end of such transactions.
+    """
+    horizon = _horizon(position, limit)
+    ends_at = time.monotonic() + wait_seconds
+    while not _is_settled(horizon):
+        if time.monotonic() > ends_at:
+            return None
+        time.sleep(_PAUSE_SECONDS)
+    events = AuditEvent.objects.filter(pk__gt=position, pk__lte=horizon.position).order_by("pk")
+    return list(exported(events))
+
+
+def _horizon(position: int, limit: int) -> Horizon:
+    keys = AuditEvent.objects.filter(pk__gt=position).order_by("pk").values_list("pk", flat=True)[:limit]
+    last, newest = max(keys, default=position), 0
+    if last > position and connection.vendor == "postgresql":
+        time.sleep(_PAUSE_SECONDS)  # an insert takes its id just before its transaction gets a number
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+            (newest,) = cursor.fetchone()
+    return Horizon(last, newest)
+
+
+def _is_settled(horizon: Horizon) -> bool:
+    """Return True if all transactions that ran when the horizon was taken are over."""
+    if connection.vendor != "postgresql":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= %s", [horizon.transaction])
+        return bool(cursor.fetchone()[0])
