@@ -75,11 +75,8 @@ def counts(storage: Path) -> dict[str, int]:
 
 def requests_of(route: Route, number: int) -> Iterator[Any]:
     """Request an address in all ways that could leave something, each time with other values."""
-    body = {
-        "user_id": "anybody",
-        "redirect_uris": [f"https://app{number}.example/callback"],
-        "client_name": f"app {number}",
-    }
+    registration = {"redirect_uris": [f"https://app{number}.example/callback"], "client_name": f"app {number}"}
+    body = {"user_id": "anybody"} if route.pattern == "/users" else registration
     form = {
         "username": f"name-{number}", "password": "wrong", "grant_type": "refresh_token", "client_id": f"c-{number}",
         "refresh_token": f"ort_{number}", "token": f"oat_{number}", "language": "en", "next": f"/admin/?{number}",
@@ -119,10 +116,12 @@ def test_a_thousand_requests_without_credentials_leave_nothing(route: Route, sto
 
 def test_notices_for_anonymous_visitors_are_not_stored_in_a_session() -> None:
     client = Client()
-    for _ in range(60):
+    client.post("/admin/memory/add/")
+    one_notice = client.cookies["messages"].value
+    for _ in range(20):
         client.post("/admin/memory/add/")
+    assert client.cookies["messages"].value == one_notice
     assert not Session.objects.exists()
-    assert len(client.cookies["messages"].value) < 1000
 
 
 def test_refused_websockets_leave_nothing(storage: Path) -> None:
