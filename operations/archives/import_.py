@@ -315,7 +315,8 @@ def _save(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> 
             for line in batch:
                 line.row.save_base(raw=True, force_insert=True)  # raw: keeps the times of the row
         if table is AUDIT:
-            AuditSubject.objects.bulk_create(AuditSubject(event=line.row, user_id=one.user.user_id) for line in batch)
+            subjects = [AuditSubject(event_id=line.row.pk, user_id=one.user.user_id) for line in batch]
+            AuditSubject.objects.bulk_create(subjects)
         count += len(batch)
     return count
 
