@@ -88,11 +88,11 @@ _SCOPED_MEMORY = ("app_id", "project_id", "memory_id")
 class Table:
     """A table of users' rows.
 
-    `user` is the look-up of the user's key, or of the user id if `is_by_name`. `order` is a total order, which an
-    import keeps. `key` is the natural key among the user's rows, empty if the primary key is not generated. Fields in
-    `left_out` are not exported; those in `cleared_by_purge` may be empty after a purge. `change_paths` changes the
-    paths of files in a row; `allowed_paths` are those that an archive may contain. `select` is the condition for the
-    rows of a user id, if it is not the look-up; `dump` changes a row for the archive.
+    `user` looks up the user's key, or the user id if `is_by_name`. `order` is a total order, which an import keeps.
+    `key` is the natural key among the user's rows, empty if the primary key is not generated. Fields in `left_out`
+    are not exported; those in `cleared_by_purge` may be empty after a purge. `change_paths` changes the paths of
+    files in a row; `allowed_paths` are those that an archive may contain. `select` replaces the look-up; `dump`
+    changes a row for the archive.
     """
 
     name: str
