@@ -37,7 +37,7 @@ _KINDS: Final = {
 
 
 class Source(NamedTuple):
-    """Where a request comes from: the client's address and `User-Agent`, and what it asks for."""
+    """The origin of a request: the client's address and `User-Agent`, and what it asks for."""
 
     address: str = ""
     client: str = ""

@@ -11,8 +11,8 @@ from operator import or_
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Case, Count, F, Max, Model, Q, QuerySet, Sum, When, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Case, CharField, Count, F, Max, Model, Q, QuerySet, Sum, When, Window
+from django.db.models.functions import Cast, RowNumber
 
 from accounts.credential_names import credential_names, credentials_named
 from accounts.models import AuditEvent, AuditSubject, MemoryUser, UserKey
@@ -101,6 +101,16 @@ def name_people(events: Collection[AuditEvent], *, first: str = "") -> set[str]:
         shown = tuple(names[one.pk])
         vars(one)["people"] = People(shown, totals.get(one.pk, 0) - len(shown))
     return {name for shown in names.values() for name in shown}
+
+
+def trail_of(user_id: str, kind: str = "") -> QuerySet[AuditEvent]:
+    """Return the events that show or concern a user, of one kind if given.
+
+    The cast keeps SQLite from reading all events of the kind by their index, 0.1 s for 200,000 of them, instead of the
+    user's.
+    """
+    events = AuditEvent.objects.filter(subjects__user_id=user_id)
+    return events.alias(plain_kind=Cast("kind", CharField())).filter(plain_kind=kind) if kind else events
 
 
 def name_actors(events: Iterable[AuditEvent]) -> None:

@@ -1,4 +1,4 @@
-"""Where the command `audit_export` sends events: a webhook or a syslog server. Each takes a batch or raises."""
+"""The targets of the command `audit_export`: a webhook or a syslog server. Each takes a batch or raises."""
 
 import logging
 import socket
@@ -18,7 +18,7 @@ from core.network.url_policy import base_and_path
 
 
 class NotDelivered(MessageError):
-    """A batch of which not all events have certainly arrived."""
+    """A failure after which some events of a batch may not have arrived."""
 
 
 Event = Mapping[str, Any]

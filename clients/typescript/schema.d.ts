@@ -236,7 +236,7 @@ export interface paths {
         };
         /**
          * Get a memory
-         * @description Get a memory, also a deleted one, with the history of its overrides and deletions.
+         * @description Get a memory, also a deleted one, with its `ETag` and the history of its overrides and deletions.
          */
         get: operations["get_memory"];
         put?: never;
@@ -412,7 +412,7 @@ export interface paths {
         };
         /**
          * Get a resource
-         * @description Get a resource in a list. The list is empty if the resource does not exist or belongs to another user.
+         * @description Get a resource in a list with its `ETag`. The list is empty if the caller has no such resource.
          */
         get: operations["get_resource"];
         put?: never;
@@ -520,7 +520,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Get a session
+         * @description Get a session, also one in the trash, with its `ETag`.
+         */
+        get: operations["get_session"];
         put?: never;
         post?: never;
         /**
@@ -882,6 +886,11 @@ export interface components {
             session_id: string;
             /** @description The memory engine's answer. */
             backend: components["schemas"]["AddBackend"];
+            /**
+             * Warnings
+             * @description The addresses that were kept as text and not read, and why; absent if there are none.
+             */
+            warnings?: components["schemas"]["FieldProblem"][] | null;
         };
         /**
          * AnyMemory
@@ -1057,7 +1066,7 @@ export interface components {
             text?: string | null;
             /**
              * Uri
-             * @description The file's address: `https://`, `http://`, `minio://`, `s3://`, or `file://` in folders that the operator allows.
+             * @description The file's address: `https://`, `http://`, or, in buckets and folders that the operator allows, `minio://`, `s3://` and `file://`. One that is not allowed or cannot be read is kept as text.
              */
             uri?: string | null;
             /**
@@ -1077,7 +1086,7 @@ export interface components {
             name?: string | null;
             /**
              * Extras
-             * @description Data of your own, stored with the message.
+             * @description Data of your own, at most 64 KiB of JSON, stored with the message.
              */
             extras?: {
                 [key: string]: unknown;
@@ -1436,13 +1445,13 @@ export interface components {
             /**
              * Source Uri
              * Format: uri
-             * @description The permanent address: `minio://`, `s3://`, `https://`, `http://`, or `file://` in folders that the operator allows. It is stored, and returned by searches as `internal_uri`.
+             * @description The permanent address: `https://`, `http://`, or, in buckets and folders that the operator allows, `minio://`, `s3://` and `file://`. It is stored, and returned by searches as `internal_uri`.
              * @example minio://documents/u_123/delivery.txt
              */
             source_uri: string;
             /**
              * Ingest Uri
-             * @description An address to read the file from once, such as a presigned `https://` one. It is not stored. Absent: `source_uri` is read. Required for `minio://` and `s3://` except in buckets that the operator allows.
+             * @description An address to read the file from once, such as a presigned `https://` one. It is not stored. Absent: `source_uri` is read; with EverOS it is required for `minio://` and `s3://`.
              * @example https://files.example.com/u_123/delivery.txt
              */
             ingest_uri?: string | null;
@@ -2841,6 +2850,18 @@ export interface components {
              * @description The invalid fields; empty for errors that concern no field.
              */
             errors: components["schemas"]["FieldProblem"][];
+            /**
+             * Current
+             * @description Only with 412: what a GET returns now; null for a file.
+             */
+            current?: unknown;
+            /**
+             * Created
+             * @description Only with `already_done`: the ids of what the first request created.
+             */
+            created?: {
+                [key: string]: string;
+            } | null;
         };
         /**
          * Project
@@ -4118,6 +4139,11 @@ export interface components {
             ok: true;
             /** @description The result of the tool. */
             result: components["schemas"]["ToolResult"];
+            /**
+             * Warnings
+             * @description The fields and arguments that were ignored; absent if there are none.
+             */
+            warnings?: components["schemas"]["FieldProblem"][] | null;
         };
         /**
          * ToolCall
@@ -4160,7 +4186,7 @@ export interface components {
         };
         /**
          * ToolInvocation
-         * @description A call of a tool. OpenClaw fields without a meaning here (`action`, `dryRun` …) are ignored.
+         * @description A call of a tool. Fields without a meaning here, such as OpenClaw's `dryRun`, are ignored with a warning.
          */
         ToolInvocationRequest: {
             /**
@@ -4832,7 +4858,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The current ETag does not meet `If-Match` or `If-None-Match`. */
+        /** @description The ETag does not meet `If-Match` or `If-None-Match`; see `current`. */
         412: {
             headers: {
                 [name: string]: unknown;
@@ -4928,7 +4954,7 @@ export interface operations {
                 user_id?: string;
             };
             header?: {
-                /** @description ETags of the document from earlier responses. If none is current, nothing is done (412). */
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
                 "If-Match"?: string;
                 /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
                 "If-None-Match"?: string;
@@ -5038,7 +5064,7 @@ export interface operations {
             header?: {
                 /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
                 "Idempotency-Key"?: string;
-                /** @description ETags of the document from earlier responses. If none is current, nothing is done (412). */
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
                 "If-Match"?: string;
                 /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
                 "If-None-Match"?: string;
@@ -5153,7 +5179,7 @@ export interface operations {
                 user_id?: string;
             };
             header?: {
-                /** @description ETags of the document from earlier responses. If none is current, nothing is done (412). */
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
                 "If-Match"?: string;
                 /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
                 "If-None-Match"?: string;
@@ -5191,7 +5217,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETags of the document from earlier responses. If none is current, nothing is done (412). */
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
                 "If-Match"?: string;
                 /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
                 "If-None-Match"?: string;
@@ -5228,7 +5254,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETags of the document from earlier responses. If none is current, nothing is done (412). */
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
                 "If-Match"?: string;
                 /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
                 "If-None-Match"?: string;
@@ -5268,7 +5294,7 @@ export interface operations {
                 user_id?: string;
             };
             header?: {
-                /** @description ETags of the document from earlier responses. If none is current, nothing is done (412). */
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
                 "If-Match"?: string;
                 /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
                 "If-None-Match"?: string;
@@ -5306,7 +5332,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETags of the document from earlier responses. If none is current, nothing is done (412). */
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
                 "If-Match"?: string;
                 /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
                 "If-None-Match"?: string;
@@ -5343,7 +5369,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETags of the document from earlier responses. If none is current, nothing is done (412). */
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
                 "If-Match"?: string;
                 /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
                 "If-None-Match"?: string;
@@ -5486,7 +5512,12 @@ export interface operations {
                 /** @description The caller's user id. Required with `user_key` only. */
                 user_id?: string;
             };
-            header?: never;
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /** @description The id of the memory. */
                 memory_id: string;
@@ -5504,9 +5535,17 @@ export interface operations {
                     "application/json": components["schemas"]["MemoryDetail"];
                 };
             };
+            /** @description `If-None-Match` names the current ETag. The response has no body. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -5515,7 +5554,12 @@ export interface operations {
     delete_memory: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /** @description The id of the memory. */
                 memory_id: string;
@@ -5541,6 +5585,7 @@ export interface operations {
             401: components["responses"]["401"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -5549,7 +5594,12 @@ export interface operations {
     override_memory: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /** @description The id of the memory. */
                 memory_id: string;
@@ -5575,6 +5625,7 @@ export interface operations {
             401: components["responses"]["401"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -5590,7 +5641,12 @@ export interface operations {
                 /** @description The caller's user id. Required with `user_key` only. */
                 user_id?: string;
             };
-            header?: never;
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /** @description The id of the memory. */
                 memory_id: string;
@@ -5611,6 +5667,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -5622,6 +5679,10 @@ export interface operations {
             header?: {
                 /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
                 "Idempotency-Key"?: string;
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
             };
             path: {
                 /** @description The id of the memory. */
@@ -5650,6 +5711,7 @@ export interface operations {
             401: components["responses"]["401"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -5895,7 +5957,12 @@ export interface operations {
                 /** @description The caller's user id. Required with `user_key` only. */
                 user_id?: string;
             };
-            header?: never;
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /** @description The id of the resource. */
                 resource_id: string;
@@ -5913,8 +5980,16 @@ export interface operations {
                     "application/json": components["schemas"]["ResourceList"];
                 };
             };
+            /** @description `If-None-Match` names the current ETag. The response has no body. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -5926,7 +6001,12 @@ export interface operations {
                 /** @description The caller's user id. Required with `user_key` only. */
                 user_id?: string;
             };
-            header?: never;
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /** @description The id of the resource. */
                 resource_id: string;
@@ -5947,6 +6027,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -5959,7 +6040,9 @@ export interface operations {
                 user_id?: string;
             };
             header?: {
-                /** @description The ETag of an earlier response. If the file is still the same, the response is 304. */
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
                 "If-None-Match"?: string;
                 /** @description The ETag of an earlier response. If the file is not the same, `Range` is ignored. */
                 "If-Range"?: string;
@@ -6138,10 +6221,64 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    get_session: {
+        parameters: {
+            query?: {
+                /** @description The application. With `project_id` it names the scope of the data. */
+                app_id?: string;
+                /** @description The project within the application. */
+                project_id?: string;
+                /** @description The caller's user id. Required with `user_key` only. */
+                user_id?: string;
+            };
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description The id of the session. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionItem"];
+                };
+            };
+            /** @description `If-None-Match` names the current ETag. The response has no body. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
     delete_session: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /** @description The id of the session. */
                 session_id: string;
@@ -6166,6 +6303,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6177,6 +6315,10 @@ export interface operations {
             header?: {
                 /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
                 "Idempotency-Key"?: string;
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
             };
             path: {
                 /** @description The id of the session. */
@@ -6205,6 +6347,7 @@ export interface operations {
             401: components["responses"]["401"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6250,7 +6393,7 @@ export interface operations {
                     "application/json": components["schemas"]["ToolProblem"];
                 };
             };
-            /** @description The token lacks the token scope `operator.write`. */
+            /** @description The token lacks the token scope `operator.write`, or its operator the permission. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6419,7 +6562,10 @@ export interface operations {
     issue_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours the answer is 409 with the id, because the secret is shown only once. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6481,7 +6627,10 @@ export interface operations {
     rotate_key: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours the answer is 409 with the id, because the secret is shown only once. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6539,7 +6688,10 @@ export interface operations {
     create_webhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours the answer is 409 with the id, because the secret is shown only once. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6704,7 +6856,10 @@ export interface operations {
     rotate_webhook_secret: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours the answer is 409 with the id, because the secret is shown only once. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description The id of the webhook. */
                 webhook_id: string;
@@ -6729,6 +6884,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             404: components["responses"]["404"];
+            409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6737,7 +6893,10 @@ export interface operations {
     test_webhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description The id of the webhook. */
                 webhook_id: string;
@@ -6753,6 +6912,8 @@ export interface operations {
             /** @description The delivery before its first try. */
             200: {
                 headers: {
+                    /** @description The result is that of an earlier request with this `Idempotency-Key`. */
+                    "Idempotent-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {

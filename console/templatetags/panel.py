@@ -91,6 +91,8 @@ _SUBJECTS: Final = {
     "job": gettext_lazy("job"),
     "search": gettext_lazy("search"),
     "webhook": gettext_lazy("webhook"),
+    "audit": gettext_lazy("audit trail"),
+    "page": pgettext_lazy("line of the audit trail", "page"),
     "connection": gettext_lazy("connection"),
     "archive": pgettext_lazy("line of the audit trail", "archive"),
     "key": pgettext_lazy("line of the audit trail", "key"),

@@ -113,10 +113,10 @@ def _audit_tab(filters: AuditFilters) -> str:
 
 def _events(filters: AuditFilters, tab: str) -> QuerySet[AuditEvent]:
     values = filters.cleaned_data
+    kind, user_id = "" if tab == "all" else tab, values["user"]
     events = queries.narrowed(
-        AuditEvent.objects.all(),
-        kind="" if tab == "all" else tab,
-        subjects__user_id=values["user"],
+        queries.trail_of(user_id, kind) if user_id else AuditEvent.objects.all(),
+        kind="" if user_id else kind,
         actor_kind=values["kind"],
         action__startswith=values["action"],
         at__gte=values["since"],

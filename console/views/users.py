@@ -116,7 +116,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     elif view == "timeline" and request.user.has_perm(VIEW):
         context["timeline"] = timeline(found)
     elif view == "audit" and request.user.has_perm(AUDIT):
-        trail = newest_first(AuditEvent.objects.filter(subjects__user_id=found.user_id), filters)
+        trail = newest_first(queries.trail_of(found.user_id), filters)
         queries.name_actors(trail.rows)
         context |= {**trail._asdict(), "events": trail.rows}
     else:
@@ -247,11 +247,12 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
     if may("profiles.view_profilememory"):
         context["profiles"] = [(document, _profile_values(document)) for document in read_both(found.pk).values()]
     if may(AUDIT):
-        trail = AuditEvent.objects.filter(subjects__user_id=found.user_id).order_by("-pk")
-        context["events"] = list(trail.filter(kind=AuditEvent.Kind.CHANGE)[:LATEST])
-        context["readers"] = list(
-            trail.filter(kind=AuditEvent.Kind.READ).exclude(actor_kind=AuditEvent.ActorKind.KEY)[:LATEST]
+        changes, reads = (
+            queries.trail_of(found.user_id, kind).order_by("-pk")
+            for kind in (AuditEvent.Kind.CHANGE, AuditEvent.Kind.READ)
         )
+        context["events"] = list(changes[:LATEST])
+        context["readers"] = list(reads.exclude(actor_kind=AuditEvent.ActorKind.KEY)[:LATEST])
         queries.name_actors([*context["events"], *context["readers"]])
     return context
 

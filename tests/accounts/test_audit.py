@@ -45,9 +45,10 @@ def test_each_user_has_one_row_whatever_their_number() -> None:
 
 
 def test_a_repeated_read_raises_the_count(django_assert_num_queries: Any) -> None:
-    with django_assert_num_queries(3):
+    locks = connection.vendor == "postgresql"
+    with django_assert_num_queries(3 + locks):
         record(OPERATOR, "memory.list", users=["a", "b"])
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(1 + locks):
         record(OPERATOR, "memory.list", users=["b", "a"])
     event = AuditEvent.objects.get()
     assert event.count == 2
@@ -71,7 +72,7 @@ def test_a_repeated_read_raises_the_count(django_assert_num_queries: Any) -> Non
         {"source": HERE._replace(page="/admin/memory/list/?q=other+words")},
     ],
 )
-def test_a_read_that_differs_is_an_event_of_its_own(other: dict[str, Any]) -> None:
+def test_a_read_that_differs_is_another_event(other: dict[str, Any]) -> None:
     given = {"actor": OPERATOR, "subject_id": "m1", "users": ["a", "b"], "detail": {"q_chars": 4}}
     record(given.pop("actor"), "memory.view", **given)  # type: ignore[arg-type]
     audit.source.set(other.pop("source", HERE))

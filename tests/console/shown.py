@@ -1,4 +1,4 @@
-"""What a page shows of users: the marks of each user, and which of them its visible text has.
+"""Find the users that a page shows: those whose id, or a piece of whose data, is in its visible text.
 
 Run with `python -m tests.console.shown` in a gateway's environment. Prints the marks of all users as JSON.
 """

@@ -226,6 +226,12 @@ def test_the_palette_finds_and_opens_by_keys(panel: Panel) -> None:
         page.keyboard.press("ArrowUp")
         page.keyboard.press("Enter")
         page.wait_for_url("**/users/*/")
+        path = page.url.removeprefix(panel.server.url)
+        page.goto(panel.address("audit/?tab=read&user=maria.keller&action=panel."))
+        events = page.locator("tr[data-row]")
+        assert events.count() == 2  # one for the opening of the palette, one for the result
+        expect(events.first).to_contain_text("Opened a result of Find")
+        expect(events.first).to_contain_text(path)
         page.keyboard.press("Meta+k")
         assert page.is_visible("#mg-palette")
         assert axe.violations(page) == []

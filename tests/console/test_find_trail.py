@@ -1,4 +1,4 @@
-"""What Find lists and what the operator opens are in the audit trail, and what the preview of a bulk action shows."""
+"""The audit trail has the results that Find lists and opens, and the users that a bulk preview shows."""
 
 from __future__ import annotations
 
