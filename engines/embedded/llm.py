@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from core.messages import Message as _
 from core.network.http_client import Deadline
 from core.network.model_endpoint import Endpoint, EndpointError
-from core.storable import check_json
+from core.storable import Repair
 
 START: Final = "<<<DATA"
 END: Final = "DATA>>>"
@@ -90,7 +90,9 @@ class ChatClient:
         text = text.rpartition("</think>")[2]
         start, end = text.find("{"), text.rfind("}")
         try:
-            return shape.model_validate(check_json(from_json(text[start : end + 1] if start >= 0 else text)))
+            if "\\u0000" not in text:
+                found = from_json(text[start : end + 1] if start >= 0 else text)
+                return shape.model_validate(Repair().json("answer", found))
         except (ValidationError, ValueError):
             pass
         raise InvalidAnswer(_("The language model's answer does not have the requested form."))
