@@ -88,12 +88,11 @@ _SCOPED_MEMORY = ("app_id", "project_id", "memory_id")
 class Table:
     """A table of users' rows.
 
-    `user` is the look-up of the user's key, or of the user id if `is_by_name`. `order` is a total order, which an
-    import keeps. `key` is the natural key among the user's rows, empty if the primary key is not generated. Fields in
-    `left_out` are not exported; those in `cleared_by_purge` may be empty after a purge. `change_paths` changes the
-    paths of files in a row; `allowed_paths` are those that an archive may contain. An import makes the rows storable if
-    the table `is_repaired`; one row of another table that cannot be stored refuses its user. `select` is the condition
-    for the rows of a user id, if it is not the look-up; `dump` changes a row for the archive.
+    `user` looks up the user's key, or the user id if `is_by_name`. `order` is a total order, which an import keeps.
+    `key` is the natural key among the user's rows, empty if the primary key is not generated. Fields in `left_out` are
+    not exported; those in `cleared_by_purge` may be empty after a purge. An import makes rows storable if
+    `is_repaired`; else one row that cannot be stored refuses its user. `change_paths` changes the paths of files in a
+    row; `allowed_paths` are those that an archive may contain.
     """
 
     name: str
@@ -107,8 +106,8 @@ class Table:
     cleared_by_purge: frozenset[str] = frozenset()
     change_paths: Callable[[Row, Change], Row] = lambda row, _: row
     allowed_paths: re.Pattern[str] | None = None
-    select: Callable[[str], Q] | None = None
-    dump: Callable[[Any, Row], Row] = lambda _, row: row
+    select: Callable[[str], Q] | None = None  # the condition for the rows of a user id, instead of `user`
+    dump: Callable[[Any, Row], Row] = lambda _, row: row  # changes a row for the archive
 
     def rows(self, user: MemoryUser) -> QuerySet[Any]:
         """Return all rows of a user, sorted."""

@@ -107,7 +107,7 @@ def test_a_session_that_got_a_message_is_not_deleted(alice: Person) -> None:
 def test_the_rules_of_comparison(alice: Person, create: Callable[[Person], str]) -> None:
     path = create(alice)
     etag = etag_of(alice, path)
-    for tags in (etag, f"W/{etag}", f'"other" , {etag}', f',"o,ther",{etag},', "*"):
+    for tags in (etag, f"W/{etag}", f'"other" , {etag}', f',"a,b",{etag},', "*"):
         unchanged = send(alice, "get", path, If_None_Match=tags)
         assert (unchanged.status_code, unchanged.content, unchanged.headers["ETag"]) == (304, b"", etag)
         assert send(alice, "delete", path, If_None_Match=tags).status_code == 412
