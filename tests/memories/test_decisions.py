@@ -130,8 +130,9 @@ def test_bulk_decisions_take_the_same_statements_for_any_number_of_memories(alic
 def test_a_single_decision_takes_at_most_eleven_statements(alice: Person) -> None:
     say(alice, "chat:c1", "one")
     ref = MemoryRef(id_of("one"))
-    assert statements(lambda: decisions.delete(alice.user_pk, ref, actor=OLGA)) <= 11  # two for the audit event and its user
-    assert statements(lambda: decisions.restore(alice.user_pk, ref, actor=OLGA)) <= 11  # two for the audit event and its user
+    # Two of them are the audit event and its user.
+    assert statements(lambda: decisions.delete(alice.user_pk, ref, actor=OLGA)) <= 11
+    assert statements(lambda: decisions.restore(alice.user_pk, ref, actor=OLGA)) <= 11
 
 
 def test_bulk_decisions_are_audited_per_user(alice: Person, bob: Person) -> None:
