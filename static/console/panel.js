@@ -226,12 +226,12 @@
 
   // The audit trail names which result of Find was opened
   const choose = (e) => {
-    const link = e.target.closest('a[data-chosen]');
-    if (!link) return;
-    const {choose: to, token} = link.closest('[data-choose]').dataset, told = new FormData();
+    const row = e.target.closest('a') && e.target.closest('[data-chosen]');
+    if (!row) return;
+    const {choose: to, token} = row.closest('[data-choose]').dataset, told = new FormData();
     told.append('csrfmiddlewaretoken', token);
-    told.append('chosen', link.dataset.chosen);
-    told.append('opening', link.closest('[data-opening]')?.dataset.opening ?? '');
+    told.append('chosen', row.dataset.chosen);
+    told.append('opening', row.closest('[data-opening]')?.dataset.opening ?? '');
     navigator.sendBeacon(to, told);
   };
   document.addEventListener('click', choose);

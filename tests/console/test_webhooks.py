@@ -50,6 +50,7 @@ def test_the_list_takes_the_same_statements_for_any_number(admin_client: Client,
     for number in (1, 5):
         for _ in range(number):
             failed(make(alice))
+        admin_client.get(reverse("console:webhooks"))  # the first view has its own event
         with CaptureQueriesContext(connection) as queries:
             admin_client.get(reverse("console:webhooks"))
         counts.append(len(queries))

@@ -93,7 +93,7 @@ def test_memories_without_a_file_are_not_reread(alice: Person) -> None:
     row = remember(alice.owner).row
     done = run(operator_jobs.reread(bulk.of_rows([row]), actor=ACTOR))
     assert done.result == {"reread": 0, "failed": 0, "left": 1}
-    assert AuditEvent.objects.get(action="job.reread").detail["users"] == ["alice"]
+    assert AuditEvent.objects.get(action="job.reread").subjects.get().user_id == "alice"
 
 
 def test_a_retry_resets_only_failed_resources(alice: Person) -> None:
