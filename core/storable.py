@@ -44,7 +44,6 @@ _TOO_LARGE: Final = _("is too large a number: send it as text")
 _NO_TIME: Final = _("must be a time in the years 1 to 9999, in every time zone")
 _NO_NAN: Final = json.JSONEncoder(allow_nan=False, check_circular=False)
 _MOVED: Final = _("the time was moved into the calendar")
-_LARGE_FLOAT: Final = re.compile(rb"[0-9]e\+")
 # An unterminated string runs to the end of the data, so that the scan stays linear for any bytes.
 _STRUCTURE: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 
@@ -95,12 +94,12 @@ def check_moment(value: datetime) -> datetime:
 
 
 def check_number(value: float) -> float:
-    """Return a number that JSON and both databases can carry. PostgreSQL returns large floats in JSON as integers.
-
-    Raises: `NotStorable`.
-    """
-    if not _MIN_INTEGER <= value <= _MAX_INTEGER:
-        raise NotStorable(_NO_NUMBER if value != value else _TOO_LARGE)  # noqa: PLR0124  NaN
+    """Return an integer of 64 bits, or a finite float. Raises: `NotStorable`."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise NotStorable(_NO_NUMBER if math.isnan(value) else _TOO_LARGE)
+    elif not _MIN_INTEGER <= value <= _MAX_INTEGER:
+        raise NotStorable(_TOO_LARGE)
     return value
 
 
@@ -115,7 +114,7 @@ def check_json(value: Any, *, max_depth: int = STORED_DEPTH, max_bytes: int | No
     except TypeError:
         data = b""
     is_deep = data.count(b"{") + data.count(b"[") > max_depth
-    if not data or is_deep or b"\\u0000" in data or _LARGE_FLOAT.search(data) or (b"null" in data and _has_nan(value)):
+    if not data or is_deep or b"\\u0000" in data or (b"null" in data and _has_nan(value)):
         _check_value(value, (), max_depth)
     if max_bytes is not None and len(data) > max_bytes:
         raise NotStorable(_("must be at most %(limit)s bytes of JSON", limit=max_bytes))
@@ -209,7 +208,7 @@ class Repair:
         return self._changed(field, value, min(max(value, low), high), _("the number was moved into its range"))
 
     def json(self, field: str, value: Any, *, max_depth: int = STORED_DEPTH, max_bytes: int | None = None) -> Any:
-        """Return the data with replaced characters, long integers as text, null for no numbers, and cut levels.
+        """Return the data with replaced characters, long integers as floats or text, null for no numbers, and cut levels.
 
         Of an object with more than `max_bytes`, the largest values are left out.
         """
@@ -244,9 +243,19 @@ def _storable_json(value: Any, levels: int) -> Any:
         return _unique((_storable(str(name)), _storable_json(item, levels - 1)) for name, item in value.items())
     if isinstance(value, list | tuple):
         return [_storable_json(item, levels - 1) for item in value]
-    if isinstance(value, int | float) and not _MIN_INTEGER <= value <= _MAX_INTEGER:
-        return None if value in {math.inf, -math.inf} or value != value else str(value)  # noqa: PLR0124  NaN
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int) and not _MIN_INTEGER <= value <= _MAX_INTEGER:
+        return _storable_integer(value)
     return _storable(value) if isinstance(value, str) else value
+
+
+def _storable_integer(value: int) -> float | str:
+    """Return an integer beyond 64 bits as the float that equals it, which PostgreSQL writes so, or as text."""
+    try:
+        return float(value) if int(float(value)) == value else str(value)
+    except OverflowError:
+        return str(value)
 
 
 def _unique(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -44,16 +45,16 @@ def nested(levels: int) -> Any:
 
 
 def can_be_stored(value: Any) -> bool:
-    """Return True if the value survives both databases: UTF-8, no NUL, and numbers as PostgreSQL returns them."""
+    """Return True if the value survives both databases: UTF-8, no NUL, integers of 64 bits, and no NaN or infinity."""
     if isinstance(value, dict):
         return all(can_be_stored(name) and can_be_stored(item) for name, item in value.items())
     if isinstance(value, list):
         return all(map(can_be_stored, value))
     if isinstance(value, str):
         return "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
-    if isinstance(value, int | float):
+    if isinstance(value, int):
         return -(2**63) <= value < 2**64
-    return True
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 @given(VALUES, st.integers(0, 6))
@@ -86,7 +87,6 @@ def test_a_repaired_value_passes_the_check(value: Any, max_depth: int, max_bytes
         ({"\udfff": 1}, "", "must not contain a lone surrogate"),
         ({"n": [1, 2**64]}, "n.1", "is too large a number"),
         ({"n": 10**4000}, "n", "is too large a number"),
-        ({"n": 1e300}, "n", "is too large a number"),
         ({"n": float("inf")}, "n", "is too large a number"),
         ({"n": float("nan")}, "n", "must be a number"),
         (nested(101), ".".join("0" * 100), "must nest at most 100 levels deep"),
