@@ -18,7 +18,8 @@ from urllib.parse import quote
 import pytest
 from django.core.management import call_command
 from django.utils import timezone
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -39,6 +40,7 @@ from store.models import Memory
 from tests.conftest import Person, make_person
 from tests.memories.calls import NOON_MS, call
 from tests.resources.forms import upload
+from tests.stub_upstream import StubUpstream
 
 ACTOR = Actor.command("tests")
 MAX_SHOWN = 60  # fewer than a search returns
@@ -52,10 +54,12 @@ WEIGHTS = {
     "add": 3, "repeat": 2, "add_fact": 2, "upload": 3,
     "delete": 4, "restore": 5, "edit": 3, "undo_edit": 2, "supersede": 3, "purge": 1,
     "delete_session": 3, "restore_session": 4, "delete_file": 3, "restore_file": 4, "read_file_again": 1,
+    "attach": 2, "detach": 2,
     "purge_session": 1, "purge_file": 1, "export_and_import": 1, "erase": 1,
 }  # fmt: skip
 ACTIONS = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
-ADDITIONS = ("add", "add_fact", "upload")
+ADDITIONS = ("add", "repeat", "upload", "read_file_again")
+"""What EverOS would get while it is attached, and answer by memories of its own."""
 choices = st.integers(0, 2**16)
 
 
@@ -69,6 +73,7 @@ class Place:
     is_deleted: bool = False
     is_file_deleted: bool = False
     is_purged: bool = False
+    is_flushed: bool = True
 
     @property
     def is_shown(self) -> bool:
@@ -104,9 +109,12 @@ class Item:
 
 class Walk(RuleBasedStateMachine):
     folder: Path
+    everos: str
+    django_settings: Any
 
     def __init__(self) -> None:
         super().__init__()
+        self.detach()
         self.number = itertools.count(1)
         self._begin(f"walker{next(NAMES)}")
 
@@ -127,7 +135,7 @@ class Walk(RuleBasedStateMachine):
     @rule(action=st.sampled_from(ACTIONS), first=choices, second=choices)
     def act(self, action: str, first: int, second: int) -> None:
         """Hypothesis would repeat a few of many rules; so one rule draws the action."""
-        if action in ADDITIONS and len(self.items) >= MAX_SHOWN:
+        if action in ADDITIONS and (len(self.items) >= MAX_SHOWN or self.is_attached):
             return
         getattr(self, action)(first, second)
 
@@ -162,6 +170,21 @@ class Walk(RuleBasedStateMachine):
             if row["id"] not in self.items:
                 self.items[row["id"]] = Item(row["id"], row["text"], place, is_fact)
 
+    @property
+    def is_attached(self) -> bool:
+        return bool(self.django_settings.MEMORY_GATEWAY_BACKEND_BASE_URL)
+
+    def attach(self, *_: int) -> None:
+        """Set the address of EverOS: what is stored stays here, is shown, and can be decided about."""
+        self.django_settings.MEMORY_GATEWAY_BACKEND_BASE_URL = self.everos
+
+    def detach(self, *_: int) -> None:
+        self.django_settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
+
+    def is_refused(self, item: Item) -> bool:
+        """Return True for a message without a flush, which cannot be decided about while EverOS is attached."""
+        return self.is_attached and item.is_left and not item.is_fact and not item.place.is_flushed
+
     # --- memories ---------------------------------------------------------------------------------------------------
 
     def add(self, first: int, second: int) -> None:
@@ -177,6 +200,7 @@ class Walk(RuleBasedStateMachine):
         if status != 200:
             return
         self.sent.setdefault(chat, []).extend(messages)
+        place.is_flushed = is_flushed
         if is_flushed:
             self.call("post", "/memories/flush", session_id=chat)
         before = len(self.items)
@@ -200,8 +224,9 @@ class Walk(RuleBasedStateMachine):
 
     def delete(self, choice: int, _second: int) -> None:
         if (item := self.chosen(choice)) is not None and not item.superseded_by:
-            self.call("delete", f"/memories/{item.memory_id}", status=200 if item.is_left else 404)
-            item.is_deleted |= item.is_left
+            status = 409 if self.is_refused(item) else 200 if item.is_left else 404
+            self.call("delete", f"/memories/{item.memory_id}", status=status)
+            item.is_deleted |= status == 200
 
     def restore(self, choice: int, _second: int) -> None:
         """Also of what no decision hides, which is refused."""
@@ -217,7 +242,8 @@ class Walk(RuleBasedStateMachine):
         if (item := self.chosen(choice)) is None:
             return
         text = self.text()
-        status = 404 if not item.is_left else 200 if item.is_shown else 409
+        is_possible = item.is_shown and not self.is_refused(item)
+        status = 404 if not item.is_left else 200 if is_possible else 409
         self.call("patch", f"/memories/{item.memory_id}", status=status, override_text=text)
         item.edited = text if status == 200 else item.edited
 
@@ -250,7 +276,7 @@ class Walk(RuleBasedStateMachine):
 
     def delete_session(self, choice: int, _second: int) -> None:
         if place := self.chosen_place(choice):
-            status = 404 if place.is_purged else 200
+            status = 404 if place.is_purged and not place.is_deleted else 200  # a purged deletion is still there
             self.call("delete", f"/sessions/{quote(place.session_id, safe='')}", status=status)
             place.is_deleted |= not place.is_purged
 
@@ -324,6 +350,7 @@ class Walk(RuleBasedStateMachine):
     def erase(self, _first: int, _second: int) -> None:
         """Erase the user, and create one of the same name."""
         erase.erase(self.person.user_pk, actor=ACTOR)
+        self.detach()
         self._begin(self.person.user_id)
         self.begin_with_some()
 
@@ -370,12 +397,17 @@ class Walk(RuleBasedStateMachine):
         assert sorted(live) == sorted(is_live)
 
 
-def walk(machine: type[Walk], steps: int, folder: Path, *, shrinks: bool = False) -> None:
+def walk(steps: int, folder: Path, django_settings: Any, *, shrinks: bool = False) -> None:
     """Take that many steps. To shorten a failing walk takes minutes."""
-    machine.folder = folder
+    with StubUpstream() as stub:
+        Walk.folder, Walk.django_settings, Walk.everos = folder, django_settings, stub.url
+        _run(steps, shrinks=shrinks)
+
+
+def _run(steps: int, *, shrinks: bool) -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        machine,
-        settings=settings(
+        Walk,
+        settings=hypothesis_settings(
             max_examples=-(-steps // STEPS_OF_A_WALK),
             stateful_step_count=min(steps, STEPS_OF_A_WALK),
             deadline=None,
@@ -387,11 +419,11 @@ def walk(machine: type[Walk], steps: int, folder: Path, *, shrinks: bool = False
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_shown_follows_from_the_open_decisions(tmp_path: Path, storage: Path) -> None:
-    walk(Walk, 500, tmp_path)
+def test_what_is_shown_follows_from_the_open_decisions(tmp_path: Path, storage: Path, settings: Any) -> None:
+    walk(500, tmp_path, settings)
 
 
 @pytest.mark.torture
 @pytest.mark.django_db(transaction=True)
-def test_what_is_shown_follows_from_the_open_decisions_on_long_walks(tmp_path: Path, storage: Path) -> None:
-    walk(Walk, 20_000, tmp_path, shrinks=True)
+def test_what_is_shown_follows_from_the_decisions_on_long_walks(tmp_path: Path, storage: Path, settings: Any) -> None:
+    walk(20_000, tmp_path, settings, shrinks=True)
