@@ -1,4 +1,4 @@
-"""Which of a message and the memory that EverOS derived from it is seen: rule 1 of memories that also live at a remote.
+"""Show a message or what EverOS derived from it, never both: rule 1 of memories that also live at a remote.
 
 A message is covered by what was derived from it: stored, and not shown while EverOS is attached, whether it answers or
 not. A decision about one holds for the other, attached, away and detached. The stand-in for EverOS words everything in
@@ -198,8 +198,8 @@ def test_restoring_a_narrative_restores_its_messages(gateway: Gateway) -> None:
     assert gateway.listed() == sorted([BICYCLE, HEDGEHOG])
 
 
-@rule("1a", "messages that were deleted in doubt cannot be restored one by one")
-def test_messages_deleted_in_doubt_are_restored_one_by_one(gateway: Gateway) -> None:
+@rule("1a", "messages that were deleted with a narrative cannot be restored one by one")
+def test_messages_deleted_with_a_narrative_are_restored_one_by_one(gateway: Gateway) -> None:
     gateway.say(BICYCLE, HEDGEHOG)
     gateway.delete(gateway.episode(BICYCLE))
     gateway.restore(gateway.ids[HEDGEHOG])

@@ -59,7 +59,7 @@ WEIGHTS = {
 }  # fmt: skip
 ACTIONS = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
 ADDITIONS = ("add", "repeat", "upload", "read_file_again")
-"""What EverOS would get while it is attached, and answer by memories of its own."""
+"""Actions whose data EverOS would get while it is attached, and answer by derived memories."""
 choices = st.integers(0, 2**16)
 
 
@@ -255,7 +255,7 @@ class Walk(RuleBasedStateMachine):
             item.edited = "" if status == 200 else item.edited
 
     def supersede(self, choice: int, other: int) -> None:
-        """What a comparison by a language model does with two facts."""
+        """Do what a comparison of two facts by a language model does."""
         older = self.chosen(choice, lambda one: one.is_fact and one.is_shown)
         newer = self.chosen(other, lambda one: one.is_fact and one.is_shown and one is not older)
         if older and newer:
