@@ -16,6 +16,7 @@ import memory_gateway.django_setup  # noqa: F401  must come first: it sets up Dj
 
 # isort: split
 from django.conf import settings
+from django.core.management import call_command
 from django.test.utils import setup_test_environment
 from django.utils import timezone
 
@@ -49,6 +50,7 @@ from tests.upgrade.filling import (
 )
 
 SCENARIOS = ("embedded", "everos")
+MANY_USERS = 20
 
 
 def main() -> None:
@@ -56,14 +58,24 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("scenario", choices=SCENARIOS)
     parser.add_argument("state", type=Path)
+    parser.add_argument("--memories", type=int, default=0, help="synthetic memories of more users")
     options = parser.parse_args()
     if options.scenario == "embedded":
         state = {"users": fill_embedded()}
     else:
         with StubUpstream() as stub:
             state = {"users": fill_everos(stub), "everos": dump_store(stub.store)}
+    if options.memories:
+        state["users"] |= fill_many(options.memories)
     rollups.settle()
     options.state.write_text(json.dumps(state, ensure_ascii=False))
+
+
+def fill_many(memories: int) -> dict[str, Any]:
+    """Synthetic memories of twenty users, whom the command finds by their names."""
+    many = [Filled.create(f"many-{number:05}") for number in range(MANY_USERS)]
+    call_command("seed_memories", str(memories), "--users", str(MANY_USERS))
+    return {one.person.user_id: client_state(one) for one in many}
 
 
 # --- the embedded engine ----------------------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ def assert_nothing_is_added(old: OldGateway, repeated: dict[str, Any]) -> None:
 
 
 def test_jobs_from_before_can_be_undone(upgraded: OldGateway, scenario: str) -> None:
-    """What a user decided since stays: the first word was deleted again."""
+    """Keep what a user decided since: the first word was deleted again."""
     before = bulk_words(upgraded.views())
     undone = upgraded.run("undo")
     assert before == BULK_WORDS[scenario][0]

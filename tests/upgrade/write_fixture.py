@@ -42,11 +42,9 @@ def write(scenario: str, target: Path, memories: int) -> None:
         gateway = folder / "gateway"
         gateway.mkdir()
         env = server_environment(gateway, own_database(gateway), **ENVIRONMENT)
-        _run(env, "-m", "tests.upgrade.cases", scenario, str(folder / STATE))
+        _run(env, "-m", "tests.upgrade.cases", scenario, str(folder / STATE), "--memories", str(memories))
         state = json.loads((folder / STATE).read_text())
         old = OldGateway(RunningServer(gateway, env), state, folder)
-        if memories:
-            old.manage("seed_memories", str(memories), "--users", "20")
         for user_id, read in old.run("read").items():
             state["users"][user_id] |= read
         (folder / STATE).write_text(json.dumps(state, ensure_ascii=False, sort_keys=True))
