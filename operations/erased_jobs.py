@@ -35,6 +35,7 @@ _MODELS: Final[Mapping[str, type[Model]]] = {
 """What a change of a step is about, by its first item; a number is the row of a memory."""
 _CHANGED: Final = ("changed", "purged", "reread", "made", "undone")
 _BATCH: Final = 500
+_OwnRows = Mapping[type[Model], set[str]]
 
 
 @dataclass(slots=True)
@@ -79,7 +80,9 @@ def _counts(parts: Collection[_Part]) -> dict[str, int]:
 
 def _parts(jobs: QuerySet[Job], user: MemoryUser) -> Iterator[_Part]:
     """Yield the jobs that change, as they will be. Nothing is written."""
-    parts = {str(job.pk): _part(job, user) for job in jobs.exclude(kind=UNDO)}
+    changing = list(jobs.exclude(kind=UNDO).prefetch_related("steps"))
+    own = _own_rows(changing, user)
+    parts = {str(job.pk): _part(job, user, own) for job in changing}
     undone = [(job, parts[job.params["job"]]) for job in jobs.filter(kind=UNDO) if job.params.get("job") in parts]
     for job, of_job in undone:
         part = _Part(job, goes=of_job.goes, rows=of_job.changes.total())
@@ -88,20 +91,20 @@ def _parts(jobs: QuerySet[Job], user: MemoryUser) -> Iterator[_Part]:
     yield from (part for part in parts.values() if _scrub(part.job, user) or part.goes or part.rows)
 
 
-def _part(job: Job, user: MemoryUser) -> _Part:
+def _part(job: Job, user: MemoryUser, own: _OwnRows) -> _Part:
     part = _Part(job, goes=_is_about(job.params, user))
     if part.goes:
         return part
     for step in job.steps.all():
-        if own := _own_changes(step.changes, user):
-            part.changes.update(_subject(change)[0] for change in own)
-            step.changes = [change for change in step.changes if change not in own]
+        if taken := [change for change in step.changes if _is_own(change, own)]:
+            part.changes.update(_subject(change)[0] for change in taken)
+            step.changes = [change for change in step.changes if change not in taken]
             part.steps.append(step)
-    listed, others = _take_from_lists(job, user)
+    listed, others = _take_from_lists(job, own)
     part.rows = listed or part.changes.total()
     if part.rows:
         part.goes = not others if listed else job.is_over and job.done <= part.rows
-        _reduce(part, part.changes.total() if job.steps.exists() else part.rows)
+        _reduce(part, part.changes.total() if job.steps.all() else part.rows)
         if job.is_over:
             job.params.pop("reason", None)  # about all of them: as in audit events about several users
     return part
@@ -116,20 +119,23 @@ def _is_about(params: Any, user: MemoryUser) -> bool:
     return not names.isdisjoint(map(str, named)) or any(_is_about(value, user) for value in params.values())
 
 
-def _take_from_lists(job: Job, user: MemoryUser) -> tuple[int, int]:
+def _take_from_lists(job: Job, own: _OwnRows) -> tuple[int, int]:
     """Remove the user's rows from the lists of a job; return the numbers of removed and of remaining rows."""
     taken = kept = 0
-    target = job.params.get("target")
-    places: list[tuple[dict[str, Any], str, type[Model]]] = []
-    if isinstance(target, dict) and "rows" in target:
-        places.append((target, "rows", Memory))
-    if job.is_over or job.status == Job.Status.QUEUED:  # a running job counts along these lists
-        places += [(job.params, name, model) for name, model in _LISTS.items() if name in job.params]
-    for holder, name, model in places:
-        own = _own(model, holder[name], user)
-        holder[name] = [pk for pk in holder[name] if str(pk) not in own]
-        taken, kept = taken + len(own), kept + len(holder[name])
+    for holder, name, model in _lists(job):
+        others = [pk for pk in holder[name] if str(pk) not in own[model]]
+        taken, kept = taken + len(holder[name]) - len(others), kept + len(others)
+        holder[name] = others
     return taken, kept
+
+
+def _lists(job: Job) -> Iterator[tuple[dict[str, Any], str, type[Model]]]:
+    """Yield the lists of rows in a job's parameters: holder, name and model."""
+    target = job.params.get("target")
+    if isinstance(target, dict) and "rows" in target:
+        yield target, "rows", Memory
+    if job.is_over or job.status == Job.Status.QUEUED:  # a running job counts along these lists
+        yield from ((job.params, name, model) for name, model in _LISTS.items() if name in job.params)
 
 
 def _subject(change: Any) -> tuple[str, Any]:
@@ -139,23 +145,28 @@ def _subject(change: Any) -> tuple[str, Any]:
     return ("memory", change[0]) if isinstance(change[0], int) else (change[0], change[1])
 
 
-def _own_changes(changes: Iterable[Any], user: MemoryUser) -> list[Any]:
-    keys = defaultdict(list)
-    for kind, key in map(_subject, changes):
-        keys[kind].append(key)
-    own = {kind: _own(_MODELS[kind], of_kind, user) for kind, of_kind in keys.items() if kind in _MODELS}
-    return [change for change in changes if str(_subject(change)[1]) in own.get(_subject(change)[0], ())]
+def _is_own(change: Any, own: _OwnRows) -> bool:
+    kind, key = _subject(change)
+    return kind in _MODELS and str(key) in own[_MODELS[kind]]
 
 
-def _own(model: type[Model], keys: Iterable[Any], user: MemoryUser) -> set[str]:
-    """Return which of these rows are the user's."""
-    of_user = {"pk": user.pk} if model is MemoryUser else {"user": user}
-    found: set[str] = set()
-    wanted = list(keys)
-    for start in range(0, len(wanted), _BATCH):
-        rows: QuerySet[Any] = QuerySet(model).filter(pk__in=wanted[start : start + _BATCH]).filter(**of_user)
-        found.update(map(str, rows.values_list("pk", flat=True)))
-    return found
+def _own_rows(jobs: Iterable[Job], user: MemoryUser) -> _OwnRows:
+    """Return the keys of the user's rows among all that the jobs name. A few statements for any number of jobs."""
+    named = defaultdict[type[Model], set[Any]](set)
+    for job in jobs:
+        for kind, key in (_subject(change) for step in job.steps.all() for change in step.changes):
+            if kind in _MODELS:
+                named[_MODELS[kind]].add(key)
+        for holder, name, model in _lists(job):
+            named[model].update(holder[name])
+    own = defaultdict[type[Model], set[str]](set)
+    for model, keys in named.items():
+        of_user = {"pk": user.pk} if model is MemoryUser else {"user": user}
+        wanted = list(keys)
+        for start in range(0, len(wanted), _BATCH):
+            rows: QuerySet[Any] = QuerySet(model).filter(pk__in=wanted[start : start + _BATCH]).filter(**of_user)
+            own[model].update(map(str, rows.values_list("pk", flat=True)))
+    return own
 
 
 def _reduce(part: _Part, changed: int) -> None:
