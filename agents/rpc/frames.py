@@ -4,6 +4,7 @@ No value is null and no key is added: the command-line client of protocol 3 drop
 keys.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ import orjson
 
 from agents.rpc.connection_limits import MAX_MESSAGE_BYTES
 from agents.rpc.failures import Failure, invalid
-from core.storable import MAX_JSON_DEPTH, NotStorable, check_json, depth_exceeds, has_surrogates, parse_json
+from core.storable import MAX_JSON_DEPTH, NotStorable, check_json, depth_exceeds, has_surrogates, parse_integer
 
 MAX_ID_CHARS = 256
 UNKNOWN_ID = "invalid"
@@ -69,7 +70,7 @@ def _unreadable(message: bytes) -> NotJson | BadFrame:
     Texts that JavaScript has cut may end in a lone surrogate. They get an error response, for which the sender waits.
     """
     try:
-        frame = parse_json(message.decode())
+        frame = json.loads(message.decode(), parse_int=parse_integer, parse_constant=_reject_constant)
     except ValueError:
         return NotJson()
     frame_id = frame.get("id") if isinstance(frame, dict) else None
@@ -77,6 +78,10 @@ def _unreadable(message: bytes) -> NotJson | BadFrame:
         frame_id = UNKNOWN_ID
     reason = _unstorable(frame)
     return BadFrame(frame_id, reason) if reason else NotJson()
+
+
+def _reject_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _unstorable(frame: object) -> str:
