@@ -643,7 +643,7 @@ IF_MATCH = argument(
     "--if-match",
     dest="If-Match",
     metavar="ETAG",
-    help="only if it has not changed since this version: '\"user-3\"' is version 3 of the user document",
+    help="only if it has not changed since: an earlier ETag, '\"user-3\"' for version 3 of the user document",
 )
 CONTENT = argument("content", help="document as JSON; - reads stdin")
 CHANGES = argument("content", help="changes as JSON; null restores a default; - reads stdin")
@@ -786,7 +786,7 @@ COMMANDS = (
         "Show one resource; the list is empty if the id is unknown",
         "GET",
         "/resources/{resource_id}",
-        (RESOURCE_ID,),
+        (RESOURCE_ID, IF_MATCH),
         ("get-resource r_xxx",),
     ),
     Command(
@@ -794,7 +794,7 @@ COMMANDS = (
         "Download a resource's file",
         "GET",
         "/resources/{resource_id}/content",
-        (RESOURCE_ID, argument("--output", "-o", required=True, help="file to write; must not exist yet")),
+        (RESOURCE_ID, argument("--output", "-o", required=True, help="file to write; must not exist yet"), IF_MATCH),
         ("download-resource r_xxx --output ./contract.pdf",),
         run=download_resource,
     ),
@@ -803,7 +803,7 @@ COMMANDS = (
         "Delete a resource with its file and memories; restore-resource undoes it",
         "DELETE",
         "/resources/{resource_id}",
-        (RESOURCE_ID,),
+        (RESOURCE_ID, IF_MATCH),
         ("delete-resource r_xxx",),
         in_query=True,
     ),
@@ -925,7 +925,7 @@ COMMANDS = (
         "Show one memory with its history",
         "GET",
         "/memories/{memory_id}",
-        (MEMORY_ID, *SCOPE_OF_MEMORY),
+        (MEMORY_ID, IF_MATCH, *SCOPE_OF_MEMORY),
         ("get-memory mem_abc",),
     ),
     Command(
@@ -938,6 +938,7 @@ COMMANDS = (
             argument("--text", dest="override_text", metavar="TEXT", help="corrected text"),
             argument("--category", choices=CATEGORIES, metavar="CATEGORY", help="corrected category"),
             argument("--importance", type=float, help="corrected importance, 0 to 1"),
+            IF_MATCH,
             *PLACE_OF_MEMORY,
         ),
         ('update-memory mem_abc --text "修正后的记忆内容" --session-id resource:u_123:r_xxx',),
@@ -947,7 +948,7 @@ COMMANDS = (
         "Delete a memory; restore-memory undoes it",
         "DELETE",
         "/memories/{memory_id}",
-        (MEMORY_ID, argument("--reason", help="reason"), *PLACE_OF_MEMORY),
+        (MEMORY_ID, argument("--reason", help="reason"), IF_MATCH, *PLACE_OF_MEMORY),
         ('delete-memory mem_abc --session-id resource:u_123:r_xxx --reason "用户手动删除"',),
     ),
     Command(
@@ -968,7 +969,7 @@ COMMANDS = (
         "Restore a deleted memory",
         "POST",
         "/memories/{memory_id}/restore",
-        (MEMORY_ID, *PLACE_OF_MEMORY),
+        (MEMORY_ID, IF_MATCH, *PLACE_OF_MEMORY),
         ("restore-memory mem_abc",),
     ),
     Command(
@@ -976,7 +977,7 @@ COMMANDS = (
         "Remove the corrections of a memory",
         "DELETE",
         "/memories/{memory_id}/override",
-        (MEMORY_ID, *SCOPE_OF_MEMORY),
+        (MEMORY_ID, IF_MATCH, *SCOPE_OF_MEMORY),
         ("remove-override mem_abc",),
         in_query=True,
     ),
@@ -1112,11 +1113,19 @@ COMMANDS = (
         ("list-sessions", "list-sessions --deleted"),
     ),
     Command(
+        "get-session",
+        "Show a session and its numbers of memories, also a deleted one",
+        "GET",
+        "/sessions/{session_id}",
+        (SESSION_ID, IF_MATCH, *SCOPE),
+        ("get-session chat:c_456",),
+    ),
+    Command(
         "delete-session",
         "Delete a session with all its memories; restore-session undoes it",
         "DELETE",
         "/sessions/{session_id}",
-        (SESSION_ID, argument("--reason", help="reason"), *SCOPE),
+        (SESSION_ID, argument("--reason", help="reason"), IF_MATCH, *SCOPE),
         ("delete-session chat:c_456",),
     ),
     Command(
@@ -1124,7 +1133,7 @@ COMMANDS = (
         "Restore a deleted session",
         "POST",
         "/sessions/{session_id}/restore",
-        (SESSION_ID, *SCOPE),
+        (SESSION_ID, IF_MATCH, *SCOPE),
         ("restore-session chat:c_456",),
     ),
 )
