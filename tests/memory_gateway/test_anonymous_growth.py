@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from accounts import oidc, sign_in
+from accounts import audit, oidc, sign_in
 from accounts.models import OAuthClient, SignInThrottle
 from agents.rpc.failures import Refusal
 from agents.rpc.frames import Request
@@ -36,15 +36,20 @@ OPEN = [
     or route.pattern.split("/")[2] in {"", "memory", "login", "logout", "password_change", "jsi18n", "r"}
     or route.pattern.startswith("/admin/accounts/userkey/")
 ]
+# Failed sign-ins and lock-outs are events, so many within ten minutes, and one for the rest of each.
+SIGN_INS = {
+    "accounts_signinthrottle": sign_in.FAILURES_PER_NETWORK + 1,
+    "accounts_auditevent": 2 * (audit.ANONYMOUS_EVENTS + 1),
+}
 # The rows that an address may leave, however often it is requested.
 BOUNDS = {
     # One user, whose key `POST /users` returns again to anybody under `local`.
-    "/users": {"accounts_memoryuser": 1, "accounts_userkey": 1, "accounts_auditevent": 3},
+    "/users": {"accounts_memoryuser": 1, "accounts_userkey": 1, "accounts_auditevent": 3, "accounts_auditsubject": 3},
     "/oauth/register": {"accounts_oauthclient": 1000},
-    "/admin/login/": {"accounts_signinthrottle": sign_in.FAILURES_PER_NETWORK + 1},
-    "/plugins/memory": {"accounts_signinthrottle": sign_in.FAILURES_PER_NETWORK + 1},
-    "/plugins/memory/": {"accounts_signinthrottle": sign_in.FAILURES_PER_NETWORK + 1},
-    "/plugins/memory/<path:rest>": {"accounts_signinthrottle": sign_in.FAILURES_PER_NETWORK + 1},
+    "/admin/login/": SIGN_INS,
+    "/plugins/memory": SIGN_INS,
+    "/plugins/memory/": SIGN_INS,
+    "/plugins/memory/<path:rest>": SIGN_INS,
 }
 
 
