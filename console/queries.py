@@ -115,7 +115,8 @@ def trail_of(user_id: str, kind: str = "") -> QuerySet[AuditEvent]:
 
 def name_actors(events: Iterable[AuditEvent]) -> None:
     """Look up the names of the keys and tokens of events for the tag `actor`. At most two statements for all."""
-    credential_names({one.actor for one in events if one.actor_kind in CREDENTIALS})
+    named = [pair for one in events for pair in ((one.actor_kind, one.actor), (one.subject_type, one.subject_id))]
+    credential_names({name for kind, name in named if kind in CREDENTIALS})
 
 
 def actor_condition(text: str) -> Q:

@@ -14,7 +14,7 @@ import pytest
 from django.test import Client
 
 from accounts.audit import Actor, record
-from accounts.models import AuditEvent
+from accounts.models import AuditEvent, UserKey
 from console.audit_labels import ACTIONS
 from tests.conftest import Person
 from tests.test_documentation import PROJECT
@@ -52,6 +52,14 @@ def test_each_tab_shows_its_kind_and_changes_are_the_first(admin_client: Client)
         assert shown(admin_client, f"tab={kind}") == actions
     assert shown(admin_client, "") == ACTIONS_BY_KIND["change"]
     assert shown(admin_client, "tab=all&user=alice") == [*chain(*ACTIONS_BY_KIND.values())]
+
+
+def test_a_key_as_subject_has_its_short_name_and_a_link_to_what_it_did(admin_client: Client) -> None:
+    key = UserKey.objects.get(user__user_id="alice")
+    record(Actor.operator("op"), "key.rotate", str(key.pk), user_id="alice")
+    page = admin_client.get(f"{AUDIT}?action=key.").content.decode()
+    assert f'actor={key.prefix}" title="{key.pk}"><code>{key.prefix}…</code></a>' in page
+    assert f"<code>{key.pk}</code>" not in page
 
 
 def test_a_link_to_an_action_or_a_subject_shows_events_of_every_kind(admin_client: Client) -> None:
