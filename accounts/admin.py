@@ -149,25 +149,25 @@ class _AuditedAdmin(BaseAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        with self._cutting(request):
+        with self._changing_permissions(request):
             return super().changeform_view(request, object_id, form_url, extra_context)
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        with self._cutting(request):
+        with self._changing_permissions(request):
             return super().delete_view(request, object_id, extra_context)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        with self._cutting(request):
+        with self._changing_permissions(request):
             return super().changelist_view(request, extra_context)
 
     @contextmanager
-    def _cutting(self, request: HttpRequest) -> Iterator[None]:
+    def _changing_permissions(self, request: HttpRequest) -> Iterator[None]:
         if request.method != "POST":
             yield
             return
-        with operators.cutting(User.objects.filter(is_staff=True), actor=actor_of(request)):
+        with operators.changing_permissions(User.objects.filter(is_staff=True), actor=actor_of(request)):
             yield
         session = request.session
         if session.session_key and not session.exists(session.session_key):
@@ -213,7 +213,7 @@ class OperatorAdmin(_AuditedAdmin, OperatorBase):
         operator = self.get_object(request, unquote(id))
         if request.method == "POST" and operator is not None and hasattr(operator, "identity"):
             raise PermissionDenied
-        with self._cutting(request):
+        with self._changing_permissions(request):
             return super().user_change_password(request, id, form_url)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:

@@ -310,7 +310,10 @@ class AuditSubject(models.Model):
     The user is named without a foreign key: events remain when their user is deleted, except by an erasure.
     """
 
-    event = models.ForeignKey(AuditEvent, models.CASCADE, verbose_name=_("audit event"), related_name="subjects")
+    # The migration adds a constraint that deletes, because the version before deletes events without their rows.
+    event = models.ForeignKey(
+        AuditEvent, models.CASCADE, verbose_name=_("audit event"), related_name="subjects", db_constraint=False
+    )
     user_id = models.CharField(_("user ID"), max_length=64)
 
     class Meta:

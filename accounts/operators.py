@@ -37,11 +37,11 @@ def follow_provider(operator: User, role: Group | None, *, actor: Actor) -> None
     if roles_of(operator) != ([role.name] if role else []):
         change(operator, role, is_active=operator.is_active, actor=actor)
     if role is None:
-        _cut(operator, before=authority.permissions_of(operator.pk), now=frozenset(), actor=actor)
+        _end_what_exceeds(operator, before=authority.permissions_of(operator.pk), now=frozenset(), actor=actor)
 
 
 @contextmanager
-def cutting(operators: QuerySet[User], *, actor: Actor) -> Iterator[None]:
+def changing_permissions(operators: QuerySet[User], *, actor: Actor) -> Iterator[None]:
     """Change permissions of operators, or delete them, in the block, in one transaction.
 
     Afterwards the sessions of those who may do less than before end, and so do their tokens and the connections that
@@ -53,10 +53,10 @@ def cutting(operators: QuerySet[User], *, actor: Actor) -> Iterator[None]:
         for operator, permissions in before.items():
             now = authority.permissions_of(operator.pk)
             if not permissions <= now:
-                _cut(operator, before=permissions, now=now, actor=actor)
+                _end_what_exceeds(operator, before=permissions, now=now, actor=actor)
 
 
-def _cut(operator: User, *, before: frozenset[str], now: frozenset[str], actor: Actor) -> None:
+def _end_what_exceeds(operator: User, *, before: frozenset[str], now: frozenset[str], actor: Actor) -> None:
     end_sessions(operator)
     tokens.revoke_exceeding(operator, before=before, now=now, actor=actor)
     if authority.CONNECT in before - now:
@@ -67,7 +67,7 @@ def _cut(operator: User, *, before: frozenset[str], now: frozenset[str], actor: 
 def change(operator: User, role: Group | None, *, is_active: bool, actor: Actor) -> None:
     """Give an operator one role or none. An inactive one cannot sign in. What exceeds the permissions ends."""
     before = {"roles": roles_of(operator), "active": operator.is_active}
-    with cutting(User.objects.filter(pk=operator.pk), actor=actor):
+    with changing_permissions(User.objects.filter(pk=operator.pk), actor=actor):
         operator.groups.set([role] if role else [])
         operator.is_active = is_active
         operator.save(update_fields=["is_active"])

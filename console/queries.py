@@ -31,6 +31,7 @@ MAX_CAUSES: Final = 20
 CREDENTIALS: Final = (AuditEvent.ActorKind.KEY, AuditEvent.ActorKind.TOKEN)
 _ID_START: Final = re.compile("[0-9a-f]{8}[0-9a-f-]{0,28}", re.IGNORECASE)
 MAX_NAMES: Final = 200
+SHOWN_USERS: Final = 3
 # The file itself has to change: a retry cannot succeed.
 LASTING_CAUSES: Final = (ENCRYPTED, DAMAGED)
 
@@ -71,9 +72,6 @@ def users_by_key(keys: Iterable[str]) -> list[str]:
     """Return the user ids of primary keys in text form; those of erased users, and empty ones, are missing."""
     wanted = set(keys) - {""}
     return list(MemoryUser.objects.filter(pk__in=wanted).values_list("user_id", flat=True)) if wanted else []
-
-
-SHOWN_USERS: Final = 3
 
 
 class People(NamedTuple):

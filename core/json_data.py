@@ -1,6 +1,5 @@
 """Functions that walk plain JSON data of any shape, such as an engine's record of a memory."""
 
-import re
 from typing import Any
 
 import orjson
@@ -32,22 +31,3 @@ def _without_base64(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_base64(item) for item in value]
     return value
-
-
-# An unterminated string runs to the end of the text, so that the scan stays linear for any text.
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
-
-
-def cut_json(text: str, levels: int) -> str:
-    """Return JSON text with null for the objects and lists below so many levels. It is not parsed."""
-    kept, start, depth = [], 0, 0
-    for match in _STRUCTURE.finditer(text):
-        if match[0] in {"[", "{"}:
-            depth += 1
-            if depth == levels + 1:
-                kept += [text[start : match.start()], "null"]
-        elif match[0] in {"]", "}"}:
-            if depth == levels + 1:
-                start = match.end()
-            depth -= 1
-    return "".join([*kept, text[start:]]) if depth <= levels else "".join(kept)

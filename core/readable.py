@@ -15,7 +15,6 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from core import storable
-from core.json_data import cut_json
 from core.times import from_ms
 
 logger = logging.getLogger("memory_gateway.stored_rows")
@@ -59,7 +58,7 @@ def moment(value: int | datetime) -> datetime:
 def _degraded(text: str, kind: type[_Kind], place: str) -> _Kind:
     repair = storable.Repair()
     try:
-        found = repair.json("", storable.parse_json(cut_json(text, storable.STORED_DEPTH)))
+        found = repair.json("", storable.parse_json(storable.cut_json(text, storable.STORED_DEPTH)))
     except ValueError:
         found = None
     if isinstance(found, kind):

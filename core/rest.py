@@ -103,7 +103,7 @@ def _json_error(data: bytes, reason: str) -> errors.BadRequest:
     try:
         check_json(parse_json(data))
     except NotStorable as error:
-        return errors.BadRequest.of_field(".".join(error.path) or "body", error.message)
+        return errors.BadRequest.of_field(error.field("body"), error.message)
     except ValueError:
         pass
     return errors.BadRequest(_("The body is not valid JSON: %(error)s.", error=reason))
@@ -118,7 +118,7 @@ def _check_storable(data: bytes, value: Any) -> None:
         try:
             check_json(value)
         except NotStorable as error:
-            raise errors.InvalidInput.of_field(".".join(error.path) or "body", error.message) from None
+            raise errors.InvalidInput.of_field(error.field("body"), error.message) from None
     if (name := repeated_key(data)) is not None:
         raise errors.InvalidInput.of_field(name, _("is given twice: send it once"))
 

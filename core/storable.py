@@ -44,8 +44,9 @@ _TOO_LARGE: Final = _("is too large a number: send it as text")
 _NO_TIME: Final = _("must be a time in the years 1 to 9999, in every time zone")
 _NO_NAN: Final = json.JSONEncoder(allow_nan=False, check_circular=False)
 _MOVED: Final = _("the time was moved into the calendar")
-# An unterminated string runs to the end of the data, so that the scan stays linear for any bytes.
-_STRUCTURE: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+# An unterminated string runs to the end of the data, so that the scan stays linear for any data.
+_STRUCTURE_OF_TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+_STRUCTURE: Final = re.compile(_STRUCTURE_OF_TEXT.pattern.encode(), re.DOTALL)
 
 
 class NotStorable(ValueError):
@@ -54,6 +55,10 @@ class NotStorable(ValueError):
     def __init__(self, message: str, path: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.message, self.path = message, path
+
+    def field(self, whole: str) -> str:
+        """Return the place as the name of a field; `whole` if it is all of the JSON."""
+        return ".".join(self.path) or whole
 
 
 def check_text(value: str, max_chars: int | None = None) -> str:
@@ -176,6 +181,21 @@ def depth_exceeds(data: bytes, limit: int) -> bool:
     return False
 
 
+def cut_json(text: str, levels: int) -> str:
+    """Return JSON text with null for the objects and lists below so many levels. It is not parsed."""
+    kept, start, depth = [], 0, 0
+    for match in _STRUCTURE_OF_TEXT.finditer(text):
+        if match[0] in {"[", "{"}:
+            depth += 1
+            if depth == levels + 1:
+                kept += [text[start : match.start()], "null"]
+        elif match[0] in {"]", "}"}:
+            if depth == levels + 1:
+                start = match.end()
+            depth -= 1
+    return "".join([*kept, text[start:]]) if depth <= levels else "".join(kept)
+
+
 class Repair:
     """Makes values storable, and notes in `changes` what it changed, by field."""
 
@@ -208,9 +228,10 @@ class Repair:
         return self._changed(field, value, min(max(value, low), high), _("the number was moved into its range"))
 
     def json(self, field: str, value: Any, *, max_depth: int = STORED_DEPTH, max_bytes: int | None = None) -> Any:
-        """Return the data with replaced characters, long integers as floats or text, no NaN, and levels cut.
+        """Return the data as they can be stored: with other characters, integers as floats or text, and null.
 
-        Of an object with more than `max_bytes`, the largest values are left out.
+        Null replaces NaN, infinity and levels below `max_depth`. Of an object with more than `max_bytes`, the largest
+        values are left out.
         """
         try:
             check_json(value, max_depth=max_depth, max_bytes=max_bytes)

@@ -1,5 +1,18 @@
+from typing import Any
+
 import django.db.models.deletion
 from django.db import migrations, models
+
+_REFERENCE = """
+    ALTER TABLE accounts_auditsubject ADD CONSTRAINT audit_subject_of_event FOREIGN KEY (event_id)
+    REFERENCES accounts_auditevent (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED
+"""
+
+
+def add_reference(apps: Any, schema_editor: Any) -> None:
+    """Let PostgreSQL delete the rows of events: processes of the version before delete events without these rows."""
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute(_REFERENCE)
 
 
 class Migration(migrations.Migration):
@@ -35,6 +48,7 @@ class Migration(migrations.Migration):
                 (
                     "event",
                     models.ForeignKey(
+                        db_constraint=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="subjects",
                         to="accounts.auditevent",
@@ -50,4 +64,5 @@ class Migration(migrations.Migration):
                 "constraints": [models.UniqueConstraint(fields=("user_id", "event"), name="audit_trail_of_user")],
             },
         ),
+        migrations.RunPython(add_reference, migrations.RunPython.noop),
     )

@@ -27,7 +27,7 @@ from agents import tools
 from agents.api.schemas import ToolAnswer, ToolInvocation, ToolProblem
 from agents.rpc.memory_admin import owner_for
 from agents.rpc.methods import METHODS
-from agents.tools.caller import caller_for
+from agents.tools.caller import caller_for, unrestricted
 from core.errors import TooManyRequests, Unauthenticated
 from core.rest import Forbidden, JsonRenderer, as_gateway_error, parse, problem_headers
 from memories.services.lookup import owner_of
@@ -115,7 +115,7 @@ class ToolAuthentication(BaseAuthentication):
         # Tokens from settings have no common prefix: any bearer value that is no API key may be one.
         if scheme.lower() != "bearer" or not token or token.startswith(("uk_", OAUTH_PREFIX)):
             found = UserKeyAuthentication().authenticate(request)
-            return None if found is None else (found[0], Presented(Actor.key(found[0]), lambda _permission: True))
+            return None if found is None else (found[0], Presented(Actor.key(found[0]), unrestricted))
         try:
             holder = tokens.authenticate(token)
         except Unauthenticated:

@@ -168,7 +168,7 @@ def unreadable(message: object) -> types.JSONRPCError:
         check_json(message)
     except NotStorable as error:
         shown_id = None if has_surrogates(str(request_id)) else request_id
-        return _error(shown_id, types.INVALID_REQUEST, f"{'.'.join(error.path) or 'The message'}: {error.message}")
+        return _error(shown_id, types.INVALID_REQUEST, f"{error.field('The message')}: {error.message}")
     return _error(request_id, types.INVALID_REQUEST, "The message is not a JSON-RPC 2.0 request. Send one at a time.")
 
 

@@ -89,7 +89,7 @@ def _unstorable(frame: object) -> str:
     try:
         check_json(frame)
     except NotStorable as error:
-        return f"{'.'.join(error.path) or 'body'}: {error.message}"
+        return f"{error.field('body')}: {error.message}"
     return ""
 
 

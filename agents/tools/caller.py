@@ -20,7 +20,8 @@ MAIN_SESSION = "main"
 _DELIMITERS: Final = " \t\r\n[]()\"'`"
 
 
-def _anything(_permission: str) -> bool:
+def unrestricted(_permission: str) -> bool:
+    """Return True: users may do everything with their own memories."""
     return True
 
 
@@ -39,7 +40,7 @@ class Caller:
     session_id: str = ""
     may_write: bool = True
     interface: Interface = "tools"
-    may: Callable[[str], bool] = _anything
+    may: Callable[[str], bool] = unrestricted
 
     def require(self, permission: str) -> None:
         """Raise `Forbidden` without the permission."""
@@ -64,7 +65,7 @@ def caller_for(
     interface: Interface,
     agent_id: str | None = None,
     session_key: str | None = None,
-    may: Callable[[str], bool] = _anything,
+    may: Callable[[str], bool] = unrestricted,
 ) -> Caller:
     """Return the caller by OpenClaw's agent id, or by a session key that names the agent (`agent:<id>:…`).
 

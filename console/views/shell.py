@@ -19,6 +19,7 @@ from django.views.i18n import set_language
 from accounts import services
 from accounts.admin_base import actor_of
 from accounts.audit import record, record_opening
+from accounts.credential_names import shown_part
 from accounts.models import UserKey
 from console import navigation, queries
 from console.access import ADD, VIEW, page, render
@@ -82,12 +83,11 @@ def find(request: HttpRequest) -> HttpResponseBase:
 
     With `part=1`, return only the results, for the palette. Without a query, these are all pages and actions.
     """
-    query = request.GET.get("q", "").strip().replace("\x00", "")
+    # A pasted key must not stand in the page and in further addresses.
+    query = shown_part(request.GET.get("q", "").strip().replace("\x00", ""))
     is_part = request.GET.get("part") == "1"
     if not (query or is_part):
         return redirect("console:memories")
-    if query.startswith("uk_"):  # a pasted key must not stand in the page and in further addresses
-        query = query[: services.SHOWN_KEY_CHARS]
     page_of_id = _page_of_id(request, query) if query else None
     search_url = _list(tab=ALL_TAB, q=query)
     context: dict[str, Any] = {"query": query, "search_url": search_url}

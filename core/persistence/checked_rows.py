@@ -1,4 +1,4 @@
-"""Models whose rows pass one gate when they are written, whichever code creates or changes them.
+"""Models whose rows are checked when they are written, whichever code creates or changes them.
 
 `save`, `create`, `bulk_create`, `bulk_update`, `update` and `core.persistence.sql.insert` check values of all fields by
 `core.storable`, and the lengths of texts, which SQLite does not check. Rows that are read are not checked.
@@ -29,7 +29,7 @@ _MAX_INT: Final = 2**31 - 1
 
 
 class CheckedQuerySet(models.QuerySet[_Row]):
-    """A query whose writes pass the gate."""
+    """A query that checks the rows it writes."""
 
     def bulk_create(self, objs: Iterable[_Row], *args: Any, **kwargs: Any) -> list[_Row]:
         rows = list(objs)
@@ -49,7 +49,7 @@ class CheckedQuerySet(models.QuerySet[_Row]):
 
 
 class CheckedModel(models.Model):
-    """A model whose rows pass the gate when they are saved."""
+    """A model whose rows are checked when they are saved."""
 
     objects = CheckedQuerySet.as_manager()
 
@@ -122,7 +122,7 @@ def _check_of(field: "models.Field[Any, Any]") -> _Check:
         return lambda value: not isinstance(value, int) or check_ms(value)
     if isinstance(field, models.FloatField):
         return lambda value: not isinstance(value, int | float) or check_number(value)
-    low, high = _range(field)
+    low, high = integer_range(field)
     return lambda value: not isinstance(value, int) or _check_range(value, low, high)
 
 
@@ -131,7 +131,8 @@ def is_ms(field: "models.Field[Any, Any]") -> bool:
     return isinstance(field, models.BigIntegerField) and field.name.endswith("_at_ms")
 
 
-def _range(field: "models.Field[Any, Any]") -> tuple[int, int]:
+def integer_range(field: "models.Field[Any, Any]") -> tuple[int, int]:
+    """Return the smallest and the largest number of an integer column."""
     high = models.BigIntegerField.MAX_BIGINT if isinstance(field, models.BigIntegerField) else _MAX_INT
     return -high - 1, high
 
@@ -153,5 +154,5 @@ def _repaired(field: "models.Field[Any, Any]", value: Any, repair: Repair) -> An
         return repair.ms(field.name, value)
     if isinstance(field, models.FloatField):
         return repair.json(field.name, value)
-    low, high = _range(field)
+    low, high = integer_range(field)
     return repair.number(field.name, value, low, high)

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 from core.errors import Conflict, InvalidInput, NoSpace, NotFound
-from core.json_data import cut_json
 from core.persistence.files import NO_SPACE
-from core.storable import STORED_DEPTH, NotStorable, check_json, parse_integer
+from core.storable import STORED_DEPTH, NotStorable, check_json, cut_json, parse_json
 from operations.commands import Report
 
 VERSION = 2
@@ -164,7 +163,7 @@ class Reader(contextlib.AbstractContextManager["Reader"]):
             try:
                 row = _parse_json(line, is_checked=is_checked)
             except NotStorable as error:
-                raise InvalidInput(f"{name}, line {number}: {'.'.join(error.path) or 'it'} {error.message}.") from None
+                raise InvalidInput(f"{name}, line {number}: {error.field('it')} {error.message}.") from None
             except ValueError:
                 raise InvalidInput(f"{name}, line {number}: not valid JSON.") from None
             yield number, row
@@ -276,8 +275,8 @@ def _checked_members(tar: tarfile.TarFile, size: int) -> dict[str, tarfile.TarIn
 def _parse_json(data: bytes, *, is_checked: bool = True) -> Any:
     """Return parsed JSON. Raises: ValueError; if `is_checked`, `NotStorable` for values that no database stores."""
     try:
-        found = json.loads(data, parse_int=parse_integer)
-    except RecursionError:
+        found = parse_json(data)
+    except NotStorable:
         # Two levels more than a value of a row may have: the check or repair finds that it is too deep.
-        found = json.loads(cut_json(data.decode(errors="surrogatepass"), STORED_DEPTH + 2), parse_int=parse_integer)
+        found = parse_json(cut_json(data.decode(errors="surrogatepass"), STORED_DEPTH + 2))
     return check_json(found) if is_checked else found

@@ -39,9 +39,7 @@ def export_markdown(
     for user in users if user_pks is None else users.filter(pk__in=user_pks):
         done[user.user_id] = 0
         with consistent_read():
-            for day, memories in groupby(
-                _memories(user), key=lambda memory: readable.moment(memory.created_at_ms).date()
-            ):
+            for day, memories in groupby(_memories(user), key=_day_of):
                 file = folder / user.user_id / f"{day.isoformat()}.md"
                 file.parent.mkdir(exist_ok=True)
                 with file.open("w", encoding="utf-8", newline="\n") as opened:

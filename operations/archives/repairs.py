@@ -12,22 +12,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import (
-    BigIntegerField,
-    CharField,
-    DateTimeField,
-    Field,
-    FloatField,
-    IntegerField,
-    JSONField,
-    TextField,
-)
+from django.db.models import CharField, DateTimeField, Field, FloatField, IntegerField, JSONField, TextField
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from core.errors import FieldError
 from core.messages import Message as _
-from core.persistence.checked_rows import is_ms
+from core.persistence.checked_rows import integer_range, is_ms
 from core.storable import Repair
 from operations.tables import Row
 
@@ -118,8 +109,7 @@ def _integer(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:
         return value
     if is_ms(field):
         return repair.ms(field.name, value)
-    high = BigIntegerField.MAX_BIGINT if isinstance(field, BigIntegerField) else 2**31 - 1
-    return repair.number(field.name, value, -high - 1, high)
+    return repair.number(field.name, value, *integer_range(field))
 
 
 def _is_finite(value: float) -> bool:

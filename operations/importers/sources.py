@@ -426,7 +426,7 @@ def _checked(found: Found) -> Found | Left:
         field = ", ".join(found.details)
         check_json(found.details, max_bytes=MAX_GIVEN_JSON_BYTES)
     except NotStorable as error:
-        return Left(_("%(field)s: %(message)s", field=field, message=error.message))
+        return Left(InvalidInput.of_field(field, error.message).detail)
     return found
 
 

@@ -228,11 +228,11 @@
   const choose = (e) => {
     const row = e.target.closest('a') && e.target.closest('[data-chosen]');
     if (!row) return;
-    const {choose: to, token} = row.closest('[data-choose]').dataset, told = new FormData();
-    told.append('csrfmiddlewaretoken', token);
-    told.append('chosen', row.dataset.chosen);
-    told.append('opening', row.closest('[data-opening]')?.dataset.opening ?? '');
-    navigator.sendBeacon(to, told);
+    const {choose: to, token} = row.closest('[data-choose]').dataset, report = new FormData();
+    report.append('csrfmiddlewaretoken', token);
+    report.append('chosen', row.dataset.chosen);
+    report.append('opening', row.closest('[data-opening]')?.dataset.opening ?? '');
+    navigator.sendBeacon(to, report);
   };
   document.addEventListener('click', choose);
   document.addEventListener('auxclick', choose);

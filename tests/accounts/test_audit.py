@@ -151,6 +151,14 @@ def test_the_users_of_older_events_get_their_rows() -> None:
     assert list(AuditEvent.objects.order_by("pk").values_list("detail", flat=True)) == [{"x": 1}, {"filter": {}}, {}]
 
 
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="other databases have no rolling upgrades")
+def test_events_that_the_version_before_deletes_leave_no_rows() -> None:
+    record(OPERATOR, "memory.list", users=["a", "b"])
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM accounts_auditevent")
+    assert not AuditSubject.objects.exists()
+
+
 # --- what needs no credentials ---------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""No way of writing a row passes by the gate."""
+"""Every way of writing a row checks it."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_refused_websockets_leave_nothing(storage: Path) -> None:
     assert counts(storage) == before
 
 
-def test_refused_provisioning_leaves_an_event_a_minute(storage: Path, settings: Any) -> None:
+def test_refused_provisioning_leaves_one_event(storage: Path, settings: Any) -> None:
     settings.MEMORY_GATEWAY_PROVISIONING_TOKEN = "p" * 50
     before = counts(storage)
     for number in range(20):

@@ -90,7 +90,7 @@ def test_receivers_that_did_not_answer_share_some_threads(
         for one in Webhook.objects.exclude(user_id=alice.user_pk)
     )
     deliver_webhooks(Round())
-    wait_until(lambda: len(hanging.requests) >= 2 * delivery.SILENT_LANES, seconds=30)
+    wait_until(lambda: len(hanging.requests) >= 2 * delivery.SILENT_GROUPS, seconds=30)
     assert seconds_of_a_delivery(alice, receiver) <= 1.0
     time.sleep(0.5)
-    assert len(hanging.requests) == 2 * delivery.SILENT_LANES
+    assert len(hanging.requests) == 2 * delivery.SILENT_GROUPS

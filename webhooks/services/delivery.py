@@ -49,7 +49,7 @@ CLAIM: Final = timedelta(minutes=1)
 TURN_DELIVERIES: Final = 200
 TURN_SECONDS: Final = 30.0
 """The limits of a turn, after which webhooks of other users are served."""
-SILENT_LANES: Final = 8
+SILENT_GROUPS: Final = 8
 """The groups of receivers that did not answer the last time. A group takes turns as one user does, so that receivers
 that hang hold few threads, however many they are."""
 _GONE: Final = 410
@@ -80,7 +80,7 @@ def start_due(now: datetime) -> None:
     pending = WebhookDelivery.objects.filter(next_try_at__isnull=False, webhook__is_enabled=True).order_by()
     silent = set(pending.filter(attempts__gt=0, status_code=None).values_list("webhook_id", flat=True).distinct())
     for webhook_pk, user_pk in pending.filter(next_try_at__lte=now).values_list("webhook_id", "user_id").distinct():
-        turn = f"silent {user_pk.int % SILENT_LANES}" if webhook_pk in silent else user_pk
+        turn = f"silent {user_pk.int % SILENT_GROUPS}" if webhook_pk in silent else user_pk
         enqueue("deliver_webhook", turn, webhook_pk=webhook_pk)
 
 

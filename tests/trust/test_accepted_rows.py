@@ -1,4 +1,4 @@
-"""Whatever becomes a memory, resource or profile passes one gate: what is accepted can be found, moved and erased."""
+"""Whatever is accepted as a memory, resource or profile, by any entrance, can be found, moved and erased."""
 
 from __future__ import annotations
 
