@@ -208,7 +208,7 @@ class Repair:
         return self._changed(field, value, min(max(value, low), high), _("the number was moved into its range"))
 
     def json(self, field: str, value: Any, *, max_depth: int = STORED_DEPTH, max_bytes: int | None = None) -> Any:
-        """Return the data with replaced characters, long integers as floats or text, null for no numbers, and levels cut.
+        """Return the data with replaced characters, long integers as floats or text, null for NaN, and levels cut.
 
         Of an object with more than `max_bytes`, the largest values are left out.
         """

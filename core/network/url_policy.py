@@ -80,8 +80,8 @@ def resolve(host: str, port: int) -> list[str]:
 def check_uri(uri: str, policy: AddressPolicy, *, resolver: Resolver = resolve) -> str:
     """Return the address if it may be stored and passed on. http(s) hosts are resolved; nothing is connected.
 
-    A host that does not resolve is accepted: nothing can be reached there, and fetching it later reports the error. Names
-    of local networks are not: an engine may resolve them.
+    A host that does not resolve is accepted: nothing can be reached there, and fetching it later reports the error.
+    Names of local networks are not: an engine may resolve them.
 
     Raises: `BadAddress`.
     """
