@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import ForeignKey, Model
+from django.db.models import ForeignKey, Model, Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     BaseAdmin = admin.ModelAdmin[Any]
 else:
     BaseAdmin = admin.ModelAdmin
+
+_KEY: Final = re.compile("[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NAMES_AT_ONCE: Final = 500
 
 
 class ReadOnlyAdmin(BaseAdmin):
@@ -46,6 +51,10 @@ class ReadOnlyAdmin(BaseAdmin):
         shown = model._default_manager.filter(pk__in=[row.pk for row in rows])  # noqa: SLF001
         return {name for names in shown.order_by().values_list(*paths) for name in names if name}
 
+    def users_of_row(self, row: Any) -> set[str]:
+        """Return the ids of the users whom the page of a row shows, with all its fields."""
+        return self.users_of([row])
+
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().changelist_view(request, extra_context)
         if isinstance(response, TemplateResponse) and response.context_data and "cl" in response.context_data:
@@ -69,7 +78,7 @@ class ReadOnlyAdmin(BaseAdmin):
     def _record_original(self, request: HttpRequest, response: HttpResponse, name: str) -> None:
         if isinstance(response, TemplateResponse) and response.context_data:
             shown = response.context_data[name]
-            self._record(request, "view", subject_id=str(shown.pk), users=self.users_of([shown]))
+            self._record(request, "view", subject_id=str(shown.pk), users=self.users_of_row(shown))
 
     def _record(self, request: HttpRequest, verb: str, *, users: Collection[str], **subject: Any) -> None:
         if users:
@@ -96,6 +105,18 @@ def _paths(model: type[Model], depth: int = 3) -> list[str]:
     for field in model._meta.concrete_fields:  # noqa: SLF001
         if isinstance(field, ForeignKey) and depth:
             found += [f"{field.name}__{path}" for path in _paths(field.related_model, depth - 1)]
+    return found
+
+
+def users_named(names: Iterable[str]) -> set[str]:
+    """Return the ids of the users that have one of the names as their id or key; not of erased ones."""
+    found: set[str] = set()
+    texts = sorted(set(names))
+    for start in range(0, len(texts), _NAMES_AT_ONCE):
+        batch = texts[start : start + _NAMES_AT_ONCE]
+        keys = [UUID(text) for text in batch if _KEY.fullmatch(text)]
+        users = MemoryUser.objects.filter(Q(user_id__in=batch) | Q(pk__in=keys))
+        found.update(users.values_list("user_id", flat=True))
     return found
 
 

@@ -112,7 +112,7 @@ class CredentialAdmin(ReadOnlyAdmin):
     def page(self, request: HttpRequest, template: str, title: Any, row: Any = None, **context: Any) -> HttpResponse:
         """Render a page in the panel's frame."""
         if shown := context.get("original"):  # the event of issuing a key names the user of the others
-            self._record(request, "view", subject_id=str(shown.pk), users=self.users_of([shown]))
+            self._record(request, "view", subject_id=str(shown.pk), users=self.users_of_row(shown))
         address, label = self.home(row)
         frame = {**self.admin_site.each_context(request), "title": title, "home": address, "home_label": label}
         return TemplateResponse(request, template, {**frame, **context})

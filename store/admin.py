@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
-from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
+from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin, users_named
 from accounts.models import MemoryUser
 from store.models import (
     Embedding,
@@ -118,12 +118,19 @@ class HourCountAdmin(ReadOnlyAdmin):
     list_filter = ("span",)
     search_fields = ("owner__exact", "agent_id__exact", "category__exact")
 
+    def users_of(self, rows: Sequence[HourCount]) -> set[str]:
+        return users_named(row.owner for row in rows)
+
 
 @admin.register(SessionCount)
 class SessionCountAdmin(ReadOnlyAdmin):
     list_display = ("session_row", "of_agent", "agent_id", "memories")
     list_filter = ("of_agent",)
     search_fields = ("agent_id__exact", "session_row__exact")
+
+    def users_of(self, rows: Sequence[SessionCount]) -> set[str]:
+        of_rows = MemoryUser.objects.filter(sessions__in={row.session_row for row in rows})
+        return set(of_rows.values_list("user_id", flat=True))
 
 
 @admin.register(LeftUpstream)
@@ -140,7 +147,4 @@ class PendingDeletionAdmin(ReadOnlyAdmin):
     search_fields = ("owner_id__exact", "engine_session_id__exact", "memory_id__exact")
 
     def users_of(self, rows: Sequence[PendingDeletion]) -> set[str]:
-        names = {row.owner_id for row in rows if not row.is_agent}
-        return set(
-            MemoryUser.objects.filter(user_id__in=names).values_list("user_id", flat=True)
-        )  # not of erased users
+        return users_named([*(row.owner_id for row in rows if not row.is_agent), *(str(row.user_key) for row in rows)])

@@ -35,6 +35,8 @@ _NO_FILE_NAME = re.compile(r"[\x00-\x1f\x7f\\]")
 # Python's `is_global` accepts these: protocol assignments, deprecated 6to4 relays, unassigned IPv6.
 _NOT_PUBLIC = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+# An engine elsewhere may resolve these names, which the gateway cannot: they are of its network, never of the internet.
+_NEVER_PUBLIC = re.compile(r"[^.]+|.+\.(?:localhost|localdomain|local|internal|lan|home\.arpa)")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _MASK_32 = 0xFFFFFFFF
 
@@ -79,6 +81,7 @@ def check_uri(uri: str, policy: AddressPolicy, *, resolver: Resolver = resolve) 
     """Return the address if it may be stored and passed on. http(s) hosts are resolved; nothing is connected.
 
     A host that does not resolve is accepted: nothing can be reached there, and fetching it later reports the error.
+    Names of local networks are not: an engine may resolve them.
 
     Raises: `BadAddress`.
     """
@@ -102,14 +105,15 @@ def reachable_addresses(uri: str, policy: AddressPolicy, *, resolver: Resolver =
 
     Connect to these only: the name may resolve differently next time.
 
-    Raises: `BadAddress` if any address is not public.
+    Raises: `BadAddress` if any address is not public, or the name is of a local network.
     """
     parts = _split(uri)
     host = _host(parts)
     addresses = list(resolver(host, parts.port or DEFAULT_PORTS[parts.scheme.lower()]))
     if host in policy.allowed_hosts:
         return addresses
-    if not all(is_public(ipaddress.ip_address(address.partition("%")[0])) for address in addresses):
+    is_local = not addresses and _NEVER_PUBLIC.fullmatch(host)
+    if is_local or not all(is_public(ipaddress.ip_address(address.partition("%")[0])) for address in addresses):
         raise BadAddress(_("must not be in a private network; ask the operator to allow its host"))
     return addresses
 

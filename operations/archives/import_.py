@@ -13,7 +13,8 @@ from typing import Literal, NamedTuple, cast
 from uuid import UUID
 
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import Exists, Model, OuterRef, Subquery
+from django.db.models import Exists, Model, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce, Now
 
 from accounts.audit import Actor, record
 from accounts.models import AuditSubject, MemoryUser, UserKey
@@ -380,15 +381,23 @@ def _naming(place: str) -> Iterator[None]:
 
 
 def _hold_deletions(user: MemoryUser) -> None:
-    """Hide what has an active tombstone, also if the archive shows it. Call in the transaction that saves the rows."""
+    """Hide what has an active tombstone, and files in the trash, also if the archive shows them.
+
+    Call in the transaction that saves the rows.
+    """
     active = Tombstone.objects.filter(user=user, undone_at__isnull=True)
     same = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
-    of_memory = active.filter(**same, memory_id=OuterRef("memory_id"))
-    shown = Memory.objects.exclude(IS_SETTLED).filter(Exists(of_memory), user=user, hidden_at__isnull=True)
-    shown.update(hidden_at=Subquery(of_memory.values("created_at")[:1]), hidden_reason="")
+    shown = Memory.objects.exclude(IS_SETTLED).filter(user=user, hidden_at__isnull=True)
+    for of_memory in (active.filter(**same, memory_id=OuterRef("memory_id")), active.filter(row=OuterRef("pk"))):
+        deleted_at = Subquery(of_memory.values("created_at")[:1])
+        shown.filter(Exists(of_memory)).update(hidden_at=deleted_at, hidden_reason="")
+    open_ones = Session.objects.filter(user=user, hidden_at__isnull=True, deleted_at__isnull=True)
     of_session = active.filter(**same, memory_id="", session_id=OuterRef("session_id"))
-    open_ones = Session.objects.filter(Exists(of_session), user=user, hidden_at__isnull=True, deleted_at__isnull=True)
-    open_ones.update(hidden_at=Subquery(of_session.values("created_at")[:1]))
+    open_ones.filter(Exists(of_session)).update(hidden_at=Subquery(of_session.values("created_at")[:1]))
+    is_deleted = IN_TRASH | Q(deleted_at__isnull=False) | Q(status=Resource.Status.DELETED)
+    of_resource = Resource.objects.filter(is_deleted, **same, session_id=OuterRef("session_id"))
+    deleted_at = Coalesce(Subquery(of_resource.values("deleted_at")[:1]), Now())
+    open_ones.filter(Exists(of_resource)).update(hidden_at=deleted_at)
 
 
 def _deletions_of(user: MemoryUser) -> _Deletions:

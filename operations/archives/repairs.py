@@ -9,7 +9,7 @@ user deleted: one of them that cannot be stored refuses its user.
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.db.models import CharField, DateTimeField, Field, FloatField, IntegerField, JSONField, TextField
@@ -90,9 +90,11 @@ def _moment(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:
         _note(repair, field, _("it is not a time"))
         # A hidden memory stays hidden; when it was sent is not known.
         return timezone.now().isoformat() if field.name == "hidden_at" or not field.null else None
-    aware: datetime = found if timezone.is_aware(found) else timezone.make_aware(found, timezone.get_default_timezone())
-    moved = repair.moment(field.name, aware)
-    return value if moved is aware else moved.isoformat()
+    if timezone.is_naive(found):
+        _note(repair, field, _("its zone was taken for UTC"))
+        return repair.moment(field.name, found.replace(tzinfo=UTC)).isoformat()
+    moved: datetime = repair.moment(field.name, found)
+    return value if moved is found else moved.isoformat()
 
 
 def _number(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from django.core.exceptions import ValidationError
 from django.db.models import AutoField, BooleanField, Field, FloatField, ForeignKey, IntegerField, JSONField, Model
+from django.utils.timezone import is_naive
 
 from accounts.models import MemoryUser
 from core.errors import InvalidInput
@@ -98,13 +99,16 @@ class Loader:
 
 
 def _converted(field: Field[Any, Any], value: Any) -> Any:
-    """Return the value as the field's Python type. Raises: `InvalidInput`."""
+    """Return the value as the field's Python type. Raises: `InvalidInput`, also for a time without its zone."""
     try:
-        return field.to_python(value)
+        found = field.to_python(value)
     except ValidationError as error:
         raise InvalidInput(f"{field.name}: {'; '.join(error.messages)}") from None
     except OverflowError:
         raise InvalidInput(f"{field.name}: is too large a number") from None
+    if isinstance(found, datetime) and is_naive(found):
+        raise InvalidInput(f"{field.name} must be a time with its zone, such as 2026-01-31T12:00:00+00:00")
+    return found
 
 
 def _check_kind(field: Field[Any, Any], value: Any) -> None:

@@ -145,6 +145,20 @@ def test_public_addresses_are_returned_unchanged(uri: str) -> None:
     assert check_uri(uri, STRICT, resolver=public_resolver) == uri
 
 
+@pytest.mark.parametrize(
+    "host",
+    ["minio", "ip6-localhost", "a.localhost", "localhost.localdomain", "metadata.internal", "nas.local", "x.lan."],
+)
+def test_names_of_local_networks_are_refused_though_the_gateway_cannot_resolve_them(host: str) -> None:
+    """EverOS, which fetches the address, may be in a network that can."""
+    unresolved = resolver_returning([])
+    with pytest.raises(BadAddress, match="private network"):
+        check_uri(f"http://{host}/secret", STRICT, resolver=unresolved)
+    allowed = AddressPolicy(allowed_hosts=frozenset({host.rstrip(".")}))
+    assert check_uri(f"http://{host}/file", allowed, resolver=unresolved)
+    assert check_uri("https://gone.example/", STRICT, resolver=unresolved)
+
+
 def test_a_host_with_one_private_address_is_refused() -> None:
     with pytest.raises(BadAddress, match="private network"):
         check_uri("http://example.org/", STRICT, resolver=resolver_returning(["93.184.215.14", "10.0.0.1"]))

@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,8 @@ def test_what_no_database_stores_is_repaired_and_listed(archive: Path, storage: 
         ("tombstones", {"created_at": "0001-01-01T00:00:00+14:00"}),
         ("tombstones", {"created_at": "10000-01-01T00:00:00+00:00"}),
         ("tombstones", {"unknown": DIGITS}),
+        ("tombstones", {"undone_at": "2026-01-31T12:00:00"}),
+        ("sessions", {"created_at": "2026-01-31"}),
         ("overrides", {"text": "\ud800"}),
         ("overrides", {"importance": DIGITS}),
         ("overrides", {"importance": 10**400}),
@@ -258,6 +261,36 @@ def test_what_has_a_tombstone_is_hidden_whatever_its_row_says(
     assert run(archive)["refused"] == {}
     assert_not_shown(person("alice"), SECRET, tmp_path)
     assert_not_shown(person("alice"), "An evening with walnut cake.", tmp_path)
+
+
+def test_a_file_in_the_trash_is_hidden_whatever_its_session_says(archive: Path, storage: Path, tmp_path: Path) -> None:
+    folder, text = folder_of(archive, "alice"), "The old walnut contract."
+    rows = [json.loads(line) for line in edit_archive.content(archive, f"{folder}/resources.jsonl").splitlines()]
+    trashed = next(row["session_id"] for row in rows if row["deleted_at"])
+    change_row(archive, f"{folder}/sessions.jsonl", {"hidden_at": None}, lambda row: row["session_id"] == trashed)
+    assert run(archive)["refused"] == {}
+    assert_not_shown(person("alice"), text, tmp_path)
+    resource = Resource.objects.get(session_id=trashed)
+    call(person("alice"), "post", f"/resources/{resource.pk}/restore")
+    assert text in search_texts(person("alice"), "contract")
+
+
+@pytest.mark.parametrize("memory_id", ["another", " "])
+def test_a_tombstone_hides_the_row_that_it_refers_to_whatever_its_id_says(
+    archive: Path, storage: Path, tmp_path: Path, memory_id: str
+) -> None:
+    folder = folder_of(archive, "alice")
+    change_row(archive, f"{folder}/tombstones.jsonl", {"memory_id": memory_id}, lambda row: row["memory_id"])
+    change_row(archive, f"{folder}/memories.jsonl", {"hidden_at": None}, lambda row: row["text"] == SECRET)
+    run(archive)
+    assert_not_shown(person("alice"), SECRET, tmp_path)
+
+
+def test_a_time_of_a_memory_without_its_zone_is_one_of_utc(archive: Path, storage: Path) -> None:
+    name = f"{folder_of(archive, 'alice')}/memories.jsonl"
+    change_row(archive, name, {"hidden_at": "2026-01-31T12:00:00"}, lambda row: row["text"] == SECRET)
+    assert any("hidden_at" in repair for repair in run(archive)["repairs"])
+    assert Memory.objects.get(text=SECRET, user__user_id="alice").hidden_at == datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 def test_a_memory_whose_id_is_repaired_does_not_escape_its_tombstone(archive: Path, storage: Path) -> None:
