@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import wraps
-from pathlib import Path
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
@@ -18,6 +17,7 @@ from core.errors import GatewayError, Unreadable
 from core.messages import Message as _
 from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from core.persistence.database_errors import database_errors
+from core.persistence.file_keys import FileKey
 from store.models import Memory, PendingDeletion, PendingMedia, Session
 from store.storage import Draft
 from store.types import (
@@ -219,7 +219,7 @@ class LocalEngine(Engine, Protocol):
     ) -> int:
         """Extract pending messages for about `seconds`. Return how many answers of the model were used."""
 
-    def queue_media(self, session: Session, path: Path, mime_type: str | None) -> bool:
+    def queue_media(self, session: Session, key: FileKey, mime_type: str | None) -> bool:
         """Queue the picture or recording of a resource's session for a model; False if none is configured or needed."""
 
     def read_media(

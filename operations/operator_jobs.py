@@ -7,6 +7,7 @@ from uuid import UUID
 from accounts.audit import Actor
 from core.errors import NotFound
 from core.messages import Message as _
+from core.persistence.file_keys import FileKey
 from core.persistence.files import INCOMING, root, stored_files
 from memories.models import Tombstone
 from operations import files, jobs
@@ -69,7 +70,7 @@ def open_archive(job: Job) -> BinaryIO:
     raise NotFound(_("The archive has expired. Archives are kept for one day. Start a new export."))
 
 
-def _archive_key(job: Job) -> str:
+def _archive_key(job: Job) -> FileKey:
     return files.archive_key(UUID(job.params["user_pk"]), f"{job.pk}.tar")
 
 

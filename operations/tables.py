@@ -24,7 +24,7 @@ from accounts.models import (
     UserKey,
 )
 from core.errors import InvalidInput
-from core.persistence.files import KEY
+from core.persistence.file_keys import KEY
 from memories.models import LoggedSearch, Override, OverrideRevision, Tombstone
 from operations.models import UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision

@@ -12,6 +12,7 @@ from core.background.leases import Leased
 from core.ids import new_resource_id, resource_uri
 from core.localization import MessageField
 from core.persistence.checked_rows import CheckedModel
+from core.persistence.file_keys import FileKey, file_key
 from store.types import Owner
 
 IN_TRASH: Final = ~Q(former_status="")
@@ -151,6 +152,11 @@ class Resource(CheckedModel, Leased):
     def owner(self) -> Owner:
         """The owner, as the engine takes it. Load `user` with the row."""
         return Owner(self.user.pk, self.user.user_id, self.app_id, self.project_id)
+
+    @property
+    def file_key(self) -> FileKey:
+        """The key of the stored file. Raises: `ValueError` if there is none."""
+        return file_key(self.storage_path)
 
     @property
     def event_data(self) -> dict[str, str]:

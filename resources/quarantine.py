@@ -5,15 +5,12 @@ Paths below the time are those in the user's folder: move a file back there to r
 
 import contextlib
 import logging
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
 
-from core.persistence import files
-from core.persistence.files import MESSAGE_FILES, entries, root
+from core.persistence.files import stored_files
 from resources import storage
 from resources.storage import StoredFolder
 
@@ -29,62 +26,43 @@ class Batch(NamedTuple):
 
     user_pk: UUID
     moved_at: datetime
-    path: Path
+    prefix: str
 
     def folders(self) -> list[StoredFolder]:
-        return list(storage.folders_below(self.path, self.user_pk))
+        return list(storage.stored_folders(self.prefix, f"{self.user_pk}/"))
 
 
-def move(folder: StoredFolder, now: datetime) -> Path:
-    """Move a stored file with its folder into quarantine and return its new path."""
-    batch = folder_of(folder.user_pk) / now.astimezone(UTC).strftime(_TIME_FORMAT)
-    target = batch / folder.path_below_user
-    if files.is_local():
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.path.rename(target)
-    for key in folder.keys:
-        name = Path(key).name
-        files.stored_files().move(key, (target / name).relative_to(root()).as_posix())
-    logger.warning("Moved %s to %s: no row references it", folder.path, target)
-    return target
+def move(folder: StoredFolder, now: datetime) -> None:
+    """Move a stored file with its folder into quarantine."""
+    target = f"{prefix_of(folder.user_pk)}{now.astimezone(UTC).strftime(_TIME_FORMAT)}/{folder.path_below_user}/"
+    stored_files().move_folder(folder.prefix, target)
+    logger.warning("Moved %s to %s: no row references it", _place(folder.prefix), _place(target))
 
 
 def batches() -> Iterator[Batch]:
     """Yield all batches, user by user."""
-    for path in _batch_folders():
+    below = (folder.prefix.split("/")[1:3] for folder in stored_files().folders(f"{FOLDER}/"))
+    for user, time in sorted({(parts[0], parts[1]) for parts in below if len(parts) > 1 and parts[1]}):
         with contextlib.suppress(ValueError):
-            moved_at = datetime.strptime(path.name, _TIME_FORMAT).replace(tzinfo=UTC)
-            yield Batch(UUID(path.parent.name), moved_at, path)
-
-
-def _batch_folders() -> Iterator[Path]:
-    """Yield the paths `{storage}/.quarantine/{user}/{time}`."""
-    if files.is_local():
-        for user_folder in entries(root() / FOLDER):
-            yield from entries(user_folder)
-        return
-    keys = (Path(file.key) for file in files.stored_files().walk(f"{FOLDER}/"))
-    found = {Path(*key.parts[:3]) for key in keys if len(key.parts) > 3}
-    yield from (root() / folder for folder in sorted(found))
+            moved_at = datetime.strptime(time, _TIME_FORMAT).replace(tzinfo=UTC)
+            yield Batch(UUID(user), moved_at, f"{FOLDER}/{user}/{time}/")
 
 
 def remove(folder: StoredFolder) -> None:
     """Remove a file permanently, with its folder."""
-    if files.is_local():
-        shutil.rmtree(folder.path)
-    for key in folder.keys:
-        files.stored_files().remove(key)
-    logger.warning("Removed %s permanently", folder.path)
+    stored_files().remove_folder(folder.prefix)
+    logger.warning("Removed %s permanently", _place(folder.prefix))
 
 
 def remove_empty(batch: Batch) -> None:
-    """Remove those folders of a batch that are empty."""
-    with contextlib.suppress(OSError):
-        (batch.path / MESSAGE_FILES).rmdir()
-    with contextlib.suppress(OSError):
-        batch.path.rmdir()
-        batch.path.parent.rmdir()
+    """Remove the folders of a batch without files."""
+    if not any(stored_files().walk(batch.prefix)):
+        stored_files().remove_folder(batch.prefix)
 
 
-def folder_of(user_pk: UUID) -> Path:
-    return root() / FOLDER / str(user_pk)
+def prefix_of(user_pk: UUID) -> str:
+    return f"{FOLDER}/{user_pk}/"
+
+
+def _place(prefix: str) -> str:
+    return f"{stored_files().place_name()}/{prefix.removesuffix('/')}"

@@ -208,7 +208,7 @@ def content_of(user_pk: UUID, resource_id: str) -> StoredContent:
             _("This file is stored at an external address, and the gateway has no copy. Read it from there.")
         )
     try:
-        file = storage.open_stored(resource.storage_path)
+        file = files.stored_files().open_key(resource.file_key)
     except FileNotFoundError:
         raise NotFound(_("The stored file is missing: upload it again.")) from None
     mime_type = resource.mime_type or "application/octet-stream"

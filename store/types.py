@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 from core.logs import redact_text
+from core.persistence.file_keys import FileKey
 from documents.mime_types import ContentType
 
 Role = Literal["user", "assistant", "tool", "system"]
@@ -42,7 +43,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class ContentItem:
-    """One part of a message: `text`, a local `file`, or a `uri` that the engine reads itself.
+    """One part of a message: `text`, a stored or temporary `file`, or a `uri` that the engine reads itself.
 
     `name` is the file name that the user gave, `mime_type` the type detected from the bytes. `ingest_uri` is a one-time
     address of the file of `uri`. It may be a secret (a presigned address), so it is never stored, logged or repeated in
@@ -51,12 +52,17 @@ class ContentItem:
 
     type: ContentType
     text: str | None = None
-    file: Path | None = None
+    file: FileKey | Path | None = None
     uri: str | None = None
     name: str | None = None
     mime_type: str | None = None
     extras: Mapping[str, Any] = field(default_factory=dict)
     ingest_uri: str | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 in the key of a message's file; empty without a file."""
+        return PurePath(self.file).parent.name if self.file else ""
 
     def is_of_resource(self, session_kind: str) -> bool:
         """Return True for the file of a resource, in the session of that kind that holds nothing else."""

@@ -7,8 +7,9 @@ from typing import Final
 import mcp_types as types
 
 from core.errors import NotFound, TooLarge, existing
+from core.persistence.files import stored_files
 from documents.decoding import decode
-from resources import queries, storage
+from resources import queries
 from resources.models import Resource
 from store import browse
 from store.browse import Selection
@@ -55,7 +56,7 @@ def contents(owner: Owner, uri: str) -> types.TextResourceContents | types.BlobR
     if not resource.storage_path:
         return types.TextResourceContents(uri=uri, mime_type="text/plain", text=extracted_text(owner, resource))
     try:
-        with storage.open_stored(resource.storage_path) as file:
+        with stored_files().open_key(resource.file_key) as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         raise NotFound("The stored file is missing: upload it again.") from None

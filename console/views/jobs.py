@@ -241,7 +241,7 @@ def upload_import(request: HttpRequest) -> HttpResponseBase:
     form = ImportForm(request.POST, request.FILES)
     if not form.is_valid():
         return _import_form(request, form, status=422)
-    values, key = form.cleaned_data, ""
+    values, key = form.cleaned_data, None
     try:
         is_archive = values["source"] != "mem0"
         key = import_from.keep_upload(form.user_pk, values["file"].chunks(), is_archive=is_archive)

@@ -29,7 +29,7 @@ from console.text import compare, memory_item, parts
 from console.views.memories import write_position
 from console.views.resources import VIEW_FILES
 from core.errors import NotFound
-from core.persistence import files
+from core.persistence.files import stored_files
 from documents import rendering
 from engines.registry import get_engine
 from memories.queries import Event, history, superseded
@@ -270,7 +270,7 @@ def place_image(request: HttpRequest, row: int) -> HttpResponseBase:
     number = found.payload.get("page") or 1
     detail = {"page": number}
     record(actor_of(request), "resource.page", resource.pk, user_id=found.owner.user_id, detail=detail)
-    with files.local_copy(files.path_of(resource.storage_path)) as path:
+    with stored_files().local_copy(resource.file_key) as path:
         drawn = rendering.draw_page(
             path,
             resource.mime_type or "",

@@ -1,8 +1,6 @@
 """The stored files: one storage of Django's API, a local folder or a bucket (`core.persistence.object_store`).
 
-A stored file has a key, `{user}/{resource_id}/content{.ext}` or `{user}/memory_attachments/{sha256}/content{.ext}`.
-Database rows hold keys. In memory a file is the path `root() / key`, which exists only in a local folder: open it with
-`open_file`, or take a `local_copy` where a program needs a real path.
+A stored file is a `FileKey`. A `Path` is a temporary file: take a `local_copy` where a program needs one.
 """
 
 import contextlib
@@ -25,16 +23,10 @@ from django.core.files.storage import FileSystemStorage, storages
 
 from core.errors import NoSpace
 from core.messages import Message as _
+from core.persistence.file_keys import FileKey, is_key
 
 INCOMING = ".incoming"
-MESSAGE_FILES = "memory_attachments"
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-KEY = (
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/(?:r_[0-9a-f]{32}|memory_attachments/[0-9a-f]{64})"
-    r"/content(?:\.[a-z0-9]{1,8})?"
-)
-"""A regular expression of keys."""
-_KEY = re.compile(KEY)
 _RECENT_SECONDS = 60
 _FULL_BELOW_BYTES = 2**20
 _WRITE_FAILED = "write-failed"
@@ -43,47 +35,64 @@ _WRITE_FAILED = "write-failed"
 class StoredFile(NamedTuple):
     """An entry of a storage. `modified_at` is Unix time in seconds."""
 
-    key: str
+    key: FileKey
     size_bytes: int
     modified_at: float
+
+
+class Folder(NamedTuple):
+    """A folder of a storage. Its `prefix` ends in a slash, `modified_at` is Unix time in seconds."""
+
+    prefix: str
+    modified_at: float
+    has_files: bool
 
 
 class Files(Protocol):
     """A storage of files. Raises: `NoSpace`, `StorageUnavailable`."""
 
-    def put(self, temporary: Path, key: str) -> None:
+    def put(self, temporary: Path, key: FileKey) -> None:
         """Store a finished temporary file under a key, durably. The temporary file may be gone afterwards."""
 
-    def undo_put(self, temporary: Path, key: str) -> None:
+    def undo_put(self, temporary: Path, key: FileKey) -> None:
         """Undo `put()`."""
 
-    def open_key(self, key: str) -> BinaryIO:
-        """Open a file that can seek. Raises: `FileNotFoundError`."""
+    def open_key(self, key: FileKey) -> BinaryIO:
+        """Open a file that can seek. Raises: `FileNotFoundError`, also if it is a symbolic link."""
 
-    def exists(self, key: str) -> bool: ...
+    def open_whole(self, key: FileKey) -> contextlib.AbstractContextManager[BinaryIO]:
+        """Open a file that is read to its end. Raises: `FileNotFoundError`, also if it is a symbolic link."""
 
-    def remove(self, key: str) -> None:
+    def exists(self, key: FileKey) -> bool: ...
+
+    def remove(self, key: FileKey) -> None:
         """Remove a file, if it exists, and the folders that become empty."""
-
-    def move(self, key: str, new_key: str) -> None:
-        """Rename a file."""
 
     def walk(self, prefix: str) -> Iterator[StoredFile]:
         """Yield all files whose key begins with `prefix`, which ends in a slash or is empty, sorted by key."""
 
-    def local_copy(self, key: str) -> contextlib.AbstractContextManager[Path]:
-        """Return a block with a readable path of the file. Raises: `FileNotFoundError`."""
+    def folders(self, prefix: str) -> Iterator[Folder]:
+        """Yield the folders below `prefix` that hold files, one subtree after the other, and maybe others."""
 
-    def url(self, key: str) -> str:
+    def move_folder(self, prefix: str, new_prefix: str) -> None:
+        """Rename a folder with its files."""
+
+    def remove_folder(self, prefix: str) -> list[int]:
+        """Remove a folder with its files, and the one above if it becomes empty. Return the files' sizes in bytes."""
+
+    def local_copy(self, key: FileKey) -> contextlib.AbstractContextManager[Path]:
+        """Return a block with a readable path of the file. The path of a missing file does not exist."""
+
+    def url(self, key: FileKey) -> str:
         """Return the address of a file, which exists if the file does."""
 
     def place_name(self) -> str:
         """Return the name of the storage for operators."""
 
-    def read_small(self, key: str, *, is_quick: bool = False) -> bytes | None:
+    def read_small(self, key: FileKey, *, is_quick: bool = False) -> bytes | None:
         """Return the first 100 bytes of a file; None if it does not exist. `is_quick`: within a second, or fail."""
 
-    def write_small(self, key: str, data: bytes, *, replace: bool) -> None:
+    def write_small(self, key: FileKey, data: bytes, *, replace: bool) -> None:
         """Write a file atomically. Without `replace` the first writer wins."""
 
 
@@ -91,28 +100,9 @@ def stored_files() -> Files:
     return cast("Files", storages["default"])
 
 
-def is_local() -> bool:
-    """Return True if the files are in a local folder."""
-    return not settings.MEMORY_GATEWAY_STORAGE_URL
-
-
 def root() -> Path:
     """Return the folder of the files. With a bucket it holds temporary files only."""
     return Path(settings.MEMORY_GATEWAY_STORAGE_DIR)
-
-
-def path_of(key: str) -> Path:
-    return root() / key
-
-
-def key_of(path: Path | str) -> str | None:
-    """Return the key of a path below `root()`, or of a key itself; None for other paths."""
-    below = os.path.relpath(path, root()) if Path(path).is_absolute() else str(path)
-    return below if _KEY.fullmatch(below) else None
-
-
-def is_key(location: str) -> bool:
-    return _KEY.fullmatch(location) is not None
 
 
 def address_of(location: str) -> str:
@@ -120,33 +110,18 @@ def address_of(location: str) -> str:
     return stored_files().url(location) if is_key(location) else location
 
 
-def open_file(path: Path) -> BinaryIO:
-    """Open a stored file by its path, or a temporary one. Raises: `FileNotFoundError`, `StorageUnavailable`."""
-    key = key_of(path)
-    return path.open("rb") if key is None else stored_files().open_key(key)
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, empty if it is missing."""
+def digest_of(file: FileKey | Path) -> str:
+    """Return the SHA-256 of a stored or temporary file, empty if it is missing."""
     try:
-        with open_file(path) as source:
+        with file.open("rb") if isinstance(file, Path) else stored_files().open_key(file) as source:
             return hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]
     except FileNotFoundError:
         return ""
 
 
-@contextlib.contextmanager
-def local_copy(path: Path) -> Iterator[Path]:
-    """Yield a path that exists: the file's own, or that of a copy, which is removed when the block ends.
-
-    A missing file yields its own path. Raises: `NoSpace`, `StorageUnavailable`.
-    """
-    key = key_of(path)
-    with contextlib.ExitStack() as opened:
-        if key is not None:
-            with contextlib.suppress(FileNotFoundError):
-                path = opened.enter_context(stored_files().local_copy(key))
-        yield path
+def local_copy(file: FileKey | Path) -> contextlib.AbstractContextManager[Path]:
+    """Return a block with a readable path of a stored or temporary file. Raises: `NoSpace`, `StorageUnavailable`."""
+    return contextlib.nullcontext(file) if isinstance(file, Path) else stored_files().local_copy(file)
 
 
 class LocalFiles(FileSystemStorage):
@@ -160,8 +135,8 @@ class LocalFiles(FileSystemStorage):
     def location(self) -> str:
         return str(root().absolute())
 
-    def put(self, temporary: Path, key: str) -> None:
-        target = path_of(key)
+    def put(self, temporary: Path, key: FileKey) -> None:
+        target = root() / key
         with raising_no_space():
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
@@ -171,13 +146,13 @@ class LocalFiles(FileSystemStorage):
                 temporary.rename(target)
             sync_folders(target.parent)
 
-    def undo_put(self, temporary: Path, key: str) -> None:
-        path = path_of(key)
+    def undo_put(self, temporary: Path, key: FileKey) -> None:
+        path = root() / key
         path.rename(temporary)
         path.parent.rmdir()
 
-    def open_key(self, key: str) -> BinaryIO:
-        path = path_of(key)
+    def open_key(self, key: FileKey) -> BinaryIO:
+        path = root() / key
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
@@ -186,22 +161,19 @@ class LocalFiles(FileSystemStorage):
             raise
         return os.fdopen(descriptor, "rb")
 
-    def exists(self, name: str) -> bool:
-        return path_of(name).exists()
+    open_whole = open_key
 
-    def remove(self, key: str) -> None:
-        path = path_of(key)
+    def exists(self, name: str) -> bool:
+        return (root() / name).exists()
+
+    def remove(self, key: FileKey) -> None:
+        path = root() / key
         path.unlink(missing_ok=True)
         folder = path.parent
         with contextlib.suppress(OSError):  # until a folder is not empty
             while folder != root() and folder.is_relative_to(root()):
                 folder.rmdir()
                 folder = folder.parent
-
-    def move(self, key: str, new_key: str) -> None:
-        target = path_of(new_key)
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path_of(key).rename(target)
 
     def walk(self, prefix: str) -> Iterator[StoredFile]:
         folder = root() / prefix
@@ -211,11 +183,33 @@ class LocalFiles(FileSystemStorage):
             if path.is_symlink() or not path.is_dir():
                 with contextlib.suppress(FileNotFoundError):
                     status = path.lstat()
-                    yield StoredFile(path.relative_to(root()).as_posix(), status.st_size, status.st_mtime)
+                    key = FileKey(path.relative_to(root()).as_posix())
+                    yield StoredFile(key, status.st_size, status.st_mtime)
 
-    @contextlib.contextmanager
-    def local_copy(self, key: str) -> Iterator[Path]:
-        yield path_of(key)
+    def folders(self, prefix: str) -> Iterator[Folder]:
+        top = root() / prefix
+        for path, below, names in os.walk(top) if not top.is_symlink() else ():
+            with contextlib.suppress(FileNotFoundError):
+                modified_at = os.lstat(path).st_mtime
+                yield Folder(f"{os.path.relpath(path, root())}/", modified_at, has_files=bool(below or names))
+
+    def move_folder(self, prefix: str, new_prefix: str) -> None:
+        target = root() / new_prefix
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (root() / prefix).rename(target)
+
+    def remove_folder(self, prefix: str) -> list[int]:
+        folder = root() / prefix
+        sizes = [file.size_bytes for file in self.walk(prefix)]
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
+        if folder.parent != root():
+            with contextlib.suppress(OSError):  # it is not empty
+                folder.parent.rmdir()
+        return sizes
+
+    def local_copy(self, key: FileKey) -> contextlib.AbstractContextManager[Path]:
+        return contextlib.nullcontext(root() / key)
 
     def url(self, name: str | None) -> str:
         return f"file://{quote(os.fsencode(f'{settings.MEMORY_GATEWAY_STORAGE_DIR}/{name}'))}"
@@ -223,16 +217,16 @@ class LocalFiles(FileSystemStorage):
     def place_name(self) -> str:
         return str(root())
 
-    def read_small(self, key: str, *, is_quick: bool = False) -> bytes | None:
+    def read_small(self, key: FileKey, *, is_quick: bool = False) -> bytes | None:
         try:
-            descriptor = os.open(path_of(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(root() / key, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             return file.read(100)
 
-    def write_small(self, key: str, data: bytes, *, replace: bool) -> None:
-        target = path_of(key)
+    def write_small(self, key: FileKey, data: bytes, *, replace: bool) -> None:
+        target = root() / key
         with temporary_file() as (descriptor, temporary):
             write_all(descriptor, data)
             os.fsync(descriptor)

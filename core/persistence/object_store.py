@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 from collections.abc import Collection, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 from urllib.parse import quote
@@ -23,7 +24,8 @@ from storages.backends.s3 import S3Storage
 
 from core.errors import StorageUnavailable
 from core.messages import Message as _
-from core.persistence.files import StoredFile, create_temporary, raising_no_space, require_free
+from core.persistence.file_keys import FileKey
+from core.persistence.files import Folder, StoredFile, create_temporary, raising_no_space, require_free
 
 logger = logging.getLogger("memory_gateway.storage")
 
@@ -69,43 +71,42 @@ class ObjectFiles(S3Storage):  # type: ignore[misc]  # django-storages has no ty
     def client(self) -> Any:
         return self.bucket.meta.client
 
-    def put(self, temporary: Path, key: str) -> None:
+    def put(self, temporary: Path, key: FileKey) -> None:
         with _translated():
             self.client.upload_file(str(temporary), self.bucket_name, self._name(key), Config=_TRANSFER)
 
-    def undo_put(self, temporary: Path, key: str) -> None:
+    def undo_put(self, temporary: Path, key: FileKey) -> None:
         del temporary
         self.remove(key)
 
-    def open_key(self, key: str) -> BinaryIO:
+    def open_key(self, key: FileKey) -> BinaryIO:
         return cast("BinaryIO", io.BufferedReader(_Object(self, key), 1024 * 1024))
 
-    def exists(self, name: str) -> bool:
+    @contextlib.contextmanager
+    def open_whole(self, key: FileKey) -> Iterator[BinaryIO]:
+        with self.local_copy(key) as path, path.open("rb") as file:
+            yield file
+
+    def exists(self, name: FileKey) -> bool:
         try:
             self.size_of(name)
         except FileNotFoundError:
             return False
         return True
 
-    def size_of(self, key: str) -> int:
+    def size_of(self, key: FileKey) -> int:
         with _translated():
             return int(self.client.head_object(Bucket=self.bucket_name, Key=self._name(key))["ContentLength"])
 
-    def read(self, key: str, first: int, last: int) -> bytes:
+    def read(self, key: FileKey, first: int, last: int) -> bytes:
         """Return the bytes from `first` to `last`."""
         with _translated():
             answer = self.client.get_object(Bucket=self.bucket_name, Key=self._name(key), Range=f"bytes={first}-{last}")
             return bytes(answer["Body"].read())
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: FileKey) -> None:
         with _translated():
             self.client.delete_object(Bucket=self.bucket_name, Key=self._name(key))
-
-    def move(self, key: str, new_key: str) -> None:
-        with _translated():
-            source = {"Bucket": self.bucket_name, "Key": self._name(key)}
-            self.client.copy_object(Bucket=self.bucket_name, Key=self._name(new_key), CopySource=source)
-        self.remove(key)
 
     def walk(self, prefix: str) -> Iterator[StoredFile]:
         start = f"{self.location}/" if self.location else ""
@@ -115,19 +116,42 @@ class ObjectFiles(S3Storage):  # type: ignore[misc]  # django-storages has no ty
             )
             for page in pages:
                 for item in page.get("Contents", ()):
-                    key, modified_at = item["Key"].removeprefix(start), item["LastModified"].timestamp()
+                    key, modified_at = FileKey(item["Key"].removeprefix(start)), item["LastModified"].timestamp()
                     yield StoredFile(key, item["Size"], modified_at)
 
+    def folders(self, prefix: str) -> Iterator[Folder]:
+        for folder, found in groupby(self.walk(prefix), key=lambda file: file.key.rpartition("/")[0]):
+            yield Folder(f"{folder}/", max(file.modified_at for file in found), has_files=True)
+
+    def move_folder(self, prefix: str, new_prefix: str) -> None:
+        for file in self.walk(prefix):
+            name = self._name(new_prefix + file.key.removeprefix(prefix))
+            with _translated():
+                source = {"Bucket": self.bucket_name, "Key": self._name(file.key)}
+                self.client.copy_object(Bucket=self.bucket_name, Key=name, CopySource=source)
+            self.remove(file.key)
+
+    def remove_folder(self, prefix: str) -> list[int]:
+        sizes = []
+        for file in self.walk(prefix):
+            self.remove(file.key)
+            sizes.append(file.size_bytes)
+        return sizes
+
     @contextlib.contextmanager
-    def local_copy(self, key: str) -> Iterator[Path]:
+    def local_copy(self, key: FileKey) -> Iterator[Path]:
         with raising_no_space():
             descriptor, path = create_temporary()
         try:
-            with os.fdopen(descriptor, "wb") as copy, raising_no_space(), _translated():
-                # One call for the whole object: boto3 then verifies its checksum.
-                answer = self.client.get_object(Bucket=self.bucket_name, Key=self._name(key), ChecksumMode="ENABLED")
-                require_free(answer["ContentLength"])
-                shutil.copyfileobj(answer["Body"], copy)
+            try:
+                with os.fdopen(descriptor, "wb") as copy, raising_no_space(), _translated():
+                    # One call for the whole object: boto3 then verifies its checksum.
+                    name = self._name(key)
+                    answer = self.client.get_object(Bucket=self.bucket_name, Key=name, ChecksumMode="ENABLED")
+                    require_free(answer["ContentLength"])
+                    shutil.copyfileobj(answer["Body"], copy)
+            except FileNotFoundError:
+                path.unlink()
             yield path
         finally:
             path.unlink(missing_ok=True)
@@ -138,7 +162,7 @@ class ObjectFiles(S3Storage):  # type: ignore[misc]  # django-storages has no ty
     def place_name(self) -> str:
         return str(settings.MEMORY_GATEWAY_STORAGE_URL)
 
-    def read_small(self, key: str, *, is_quick: bool = False) -> bytes | None:
+    def read_small(self, key: FileKey, *, is_quick: bool = False) -> bytes | None:
         try:
             with _translated():
                 client = self._prober if is_quick else self.client
@@ -147,7 +171,7 @@ class ObjectFiles(S3Storage):  # type: ignore[misc]  # django-storages has no ty
         except FileNotFoundError:
             return None
 
-    def write_small(self, key: str, data: bytes, *, replace: bool) -> None:
+    def write_small(self, key: FileKey, data: bytes, *, replace: bool) -> None:
         condition = {} if replace else {"IfNoneMatch": "*"}
         with _translated():
             try:
@@ -185,7 +209,7 @@ def opened(bucket: str, key: str) -> Iterator[BinaryIO]:
 class _Object(io.RawIOBase):
     """An object as a file that can seek. Each read is a call for a range of bytes."""
 
-    def __init__(self, files: ObjectFiles, key: str) -> None:
+    def __init__(self, files: ObjectFiles, key: FileKey) -> None:
         self._files, self._key, self._position = files, key, 0
         self._size = files.size_of(key)
 

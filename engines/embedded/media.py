@@ -24,9 +24,10 @@ from core.background.model_calls import call, in_parallel, is_due
 from core.errors import StorageUnavailable
 from core.messages import Message as _
 from core.network.model_endpoint import EndpointError
-from core.persistence import files
 from core.persistence.checked_rows import repair_row
 from core.persistence.database_errors import database_errors
+from core.persistence.file_keys import FileKey, file_key
+from core.persistence.files import stored_files
 from documents.mime_types import is_picture, is_sound
 from engines.embedded import media_models
 from engines.embedded.media_models import Model, Passage, TranscriptionModel
@@ -53,18 +54,17 @@ IS_LIVE: Final = Q(
 """Pending files that a user has flushed and not deleted."""
 
 
-def pending_of(path: Path, mime_type: str | None) -> PendingMedia | None:
+def pending_of(file: FileKey | Path, mime_type: str | None) -> PendingMedia | None:
     """Return the unsaved row for a stored file, without its memory; None if no configured model reads its type."""
     kind = _Kind.VISION if is_picture(mime_type) else _Kind.TRANSCRIPTION if is_sound(mime_type) else None
-    key = files.key_of(path)
-    if key is None or kind not in media_models.configured():
+    if isinstance(file, Path) or kind not in media_models.configured():
         return None
-    return PendingMedia(kind=kind, file_key=key, mime_type=mime_type or "")
+    return PendingMedia(kind=kind, file_key=file, mime_type=mime_type or "")
 
 
-def queue(session: Session, path: Path, mime_type: str | None) -> bool:
+def queue(session: Session, key: FileKey, mime_type: str | None) -> bool:
     """Queue the file of a session with one file, unless it is pending or was read. Queue again what was given up."""
-    pending = pending_of(path, mime_type)
+    pending = pending_of(key, mime_type)
     if pending is None or Memory.objects.filter(session=session, origin=Memory.Origin.EXTRACTED).exists():
         return False
     with database_errors(), transaction.atomic():
@@ -124,7 +124,7 @@ def _prepared(pending: PendingMedia, model: Model, seconds: float | None) -> Cal
 
     def ask() -> list[Passage]:
         try:
-            with files.open_file(files.path_of(pending.file_key)) as file:
+            with stored_files().open_key(file_key(pending.file_key)) as file:
                 data = file.read(model.max_bytes + 1)
         except (OSError, StorageUnavailable) as error:
             raise EndpointError(_UNREADABLE) from error

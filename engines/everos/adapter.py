@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import PurePath
 from typing import NamedTuple
 
 from django.db import transaction
@@ -408,7 +409,11 @@ def _keep_as_text(
 def _with_copies(entry: Entry, copies: ExitStack) -> Entry:
     """Return the entry with files that can be opened until `copies` ends."""
     items = tuple(
-        replace(item, name=item.name or item.file.name, file=copies.enter_context(files.local_copy(item.file)))
+        replace(
+            item,
+            name=item.name or PurePath(item.file).name,
+            file=copies.enter_context(files.local_copy(item.file)),
+        )
         if item.file
         else item
         for item in entry.message.content

@@ -206,7 +206,7 @@ def _item(
     item = ContentItem(
         part.type,
         text=part.text,
-        file=inline.path if inline else None,
+        file=inline.key if inline else None,
         uri=part.uri,
         name=name,
         mime_type=mime_type,
@@ -257,7 +257,7 @@ def _drop_unattached(owner: Owner, written: Sequence[InlineFile]) -> None:
             item.file for message in journal.unconfirmed_messages(owner.user_pk) for item in message.content
         }
         for file in written:
-            if file.path not in unconfirmed_files and not attached.filter(sha256=file.sha256).exists():
+            if file.key not in unconfirmed_files and not attached.filter(sha256=file.sha256).exists():
                 files.drop(file)
 
 

@@ -9,11 +9,11 @@ import hashlib
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import UUID
 
 from core.messages import Message as _
-from core.persistence.files import MESSAGE_FILES, path_of, require_free, stored_files, temporary_file, write_all
+from core.persistence.file_keys import MESSAGE_FILES, FileKey, file_key
+from core.persistence.files import require_free, stored_files, temporary_file, write_all
 from resources.services import storage_binding
 
 _EXTENSION = re.compile(r"[a-z0-9]{1,8}")
@@ -25,11 +25,7 @@ class InlineFile:
 
     data: bytes
     sha256: str
-    key: str
-
-    @property
-    def path(self) -> Path:
-        return path_of(self.key)
+    key: FileKey
 
 
 def decode_base64(text: str) -> bytes:
@@ -48,7 +44,7 @@ def inline_file(user_pk: UUID, data: bytes, extension: str) -> InlineFile:
     sha256 = hashlib.sha256(data).hexdigest()
     extension = extension.lower().lstrip(".")
     name = f"content.{extension}" if _EXTENSION.fullmatch(extension) else "content"
-    return InlineFile(data, sha256, f"{user_pk}/{MESSAGE_FILES}/{sha256}/{name}")
+    return InlineFile(data, sha256, file_key(f"{user_pk}/{MESSAGE_FILES}/{sha256}/{name}"))
 
 
 def keep(file: InlineFile) -> bool:

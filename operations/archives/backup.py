@@ -23,6 +23,7 @@ from accounts.models import MemoryUser
 from core.errors import Conflict, DatabaseDamaged, InvalidInput, NoSpace, NotFound
 from core.messages import MANAGE
 from core.persistence import database_errors
+from core.persistence.file_keys import FileKey, file_key
 from core.persistence.files import create_temporary, raising_no_space, require_free, stored_files
 from core.persistence.sql import consistent_read, has_tables
 from operations import files
@@ -87,7 +88,7 @@ def restore(archive: Path, *, report: Report = no_report) -> Backup:
         for number, name in enumerate(names, 1):
             report("Restoring files", number, len(names))
             with source.open(name) as file:
-                files.put(name.removeprefix("files/"), file)
+                files.put(file_key(name.removeprefix("files/")), file)
         with source.open(_DUMPS[vendor]) as dump:
             _load(dump)
         size = int(source.files[_DUMPS[vendor]]["size"])
@@ -131,7 +132,7 @@ def _dump(cursor: CursorWrapper, target: Path, report: Report) -> None:
     _run_postgresql("pg_dump", "--format=custom", "--no-owner", f"--snapshot={snapshot}", f"--file={target}")
 
 
-def _referenced_files() -> set[str]:
+def _referenced_files() -> set[FileKey]:
     return {path for user in MemoryUser.objects.all() for path in files.of_rows(user)}
 
 

@@ -12,6 +12,8 @@ from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.errors import NotFound
 from core.messages import Message as _
+from core.persistence.file_keys import FileKey
+from core.persistence.files import stored_files
 from core.persistence.sql import consistent_read
 from operations import files
 from operations.archives import serialization as rows
@@ -72,7 +74,7 @@ def _users(user_pks: Sequence[UUID] | None) -> list[MemoryUser]:
     return found
 
 
-def _write_user(writer: Writer, user: MemoryUser, tables: Iterable[Table], counts: Counter[str]) -> list[str]:
+def _write_user(writer: Writer, user: MemoryUser, tables: Iterable[Table], counts: Counter[str]) -> list[FileKey]:
     """Write one user's rows and files; return the missing files."""
     folder = f"users/{user.pk}"
     with consistent_read():
@@ -82,7 +84,7 @@ def _write_user(writer: Writer, user: MemoryUser, tables: Iterable[Table], count
     missing = []
     for path in stored:
         try:
-            with files.open_file(path) as source:
+            with stored_files().open_whole(path) as source:
                 writer.add_file(f"{folder}/files/{path.partition('/')[2]}", source)
         except FileNotFoundError:
             missing.append(path)

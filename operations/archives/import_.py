@@ -21,7 +21,8 @@ from accounts.models import AuditSubject, MemoryUser, UserKey
 from core.errors import Conflict, FieldError, InvalidInput
 from core.ids import check_name
 from core.localization import localized
-from core.persistence.files import is_key, require_free
+from core.persistence.file_keys import FileKey, file_key, is_key
+from core.persistence.files import require_free, stored_files
 from engines.registry import get_engine
 from memories.models import Tombstone
 from memories.services import decisions
@@ -96,7 +97,7 @@ class _Deletions:
 @dataclass(frozen=True, slots=True)
 class _Replaced:
     keys: list[UserKey] = field(default_factory=list)
-    files: set[str] = field(default_factory=set)
+    files: set[FileKey] = field(default_factory=set)
     deletions: _Deletions | None = None
 
 
@@ -239,16 +240,17 @@ def _import_user(archive: Reader, one: _ArchivedUser, actor: Actor, done: Import
     placed = []
     try:
         for name in one.files:
+            key = file_key(f"{one.user.pk}/{name}")
             with archive.open(f"{one.folder}/files/{name}") as source:
-                files.put(f"{one.user.pk}/{name}", source)
-            placed.append(f"{one.user.pk}/{name}")
+                files.put(key, source)
+            placed.append(key)
         replaced = _save_all(archive, one, actor, done)
     except BaseException:
-        for path in set(placed) - existing:
-            files.remove(path)
+        for key in set(placed) - existing:
+            stored_files().remove(key)
         raise
-    for path in replaced.files - set(placed):
-        files.remove(path)
+    for key in replaced.files - set(placed):
+        stored_files().remove(key)
     # If interrupted before this, the repeated deletions are in the trash for the next purge.
     if replaced.deletions and replaced.deletions.purged:
         purge.purge_memory(replaced.deletions.purged, user_pk=one.user.pk, actor=actor)

@@ -86,7 +86,7 @@ def find(before: float) -> Orphans:
         messages: list[StoredFolder] = []
         for folder in folders:
             found.stored[user_pk] += 1
-            if folder.is_older_than(before):
+            if folder.modified_at < before:
                 (messages if folder.is_message_file else resources).append(folder)
         found.folders += _without_attachment(user_pk, messages)
         if len(resources) >= _BATCH:
@@ -124,7 +124,7 @@ def attached(user_pk: UUID) -> set[str]:
     """Return the digests of files in messages that attachments or unconfirmed messages refer to."""
     named = Attachment.objects.filter(user_id=user_pk, source=Attachment.Source.MEMORY_ADD)
     items = (item for message in journal.unconfirmed_messages(user_pk) for item in message.content)
-    return {*named.values_list("sha256", flat=True), *(item.file.parent.name for item in items if item.file)}
+    return {*named.values_list("sha256", flat=True), *(item.sha256 for item in items if item.file)}
 
 
 def _without_row(user_pk: UUID, folders: Sequence[StoredFolder]) -> list[StoredFolder]:

@@ -22,7 +22,8 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from core.errors import EngineError, InvalidInput
 from core.messages import Message as _
-from core.persistence.files import MESSAGE_FILES, is_key
+from core.persistence.file_keys import MESSAGE_FILES, is_key
+from core.persistence.files import stored_files
 from engines.port import Engine
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
@@ -211,9 +212,9 @@ def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: C
         attachments.delete()
         # Files are removed inside the transaction: after a crash the attachments still exist for the next purge.
         folder = f"{owner.user_pk}/{MESSAGE_FILES}/"
-        own = {path for path in referenced if path.startswith(folder)}
-        for path in own.difference(files.of_rows(tombstone.user)):  # no other attachment refers to it
-            files.remove(path)
+        own = {key for key in referenced if key.startswith(folder)}
+        for key in own.difference(files.of_rows(tombstone.user)):  # no other attachment refers to it
+            stored_files().remove(key)
         Tombstone.objects.filter(of_session).update(reason="")
         _record(actor, "session", tombstone)
     counts.sessions += 1

@@ -16,7 +16,6 @@ from django.conf import settings
 
 from core.background.tasks import Round
 from core.errors import EngineRefused, EngineUnavailable
-from core.persistence import files
 from engines.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
 from engines.registry import external_engine
 from operations.models import Lease
@@ -154,8 +153,8 @@ def record_attachments(session: Session, messages: Iterable[Message]) -> None:
                 source=Attachment.Source.MEMORY_ADD,
                 type=item.type,
                 name=item.name or "",
-                internal_uri=(files.key_of(item.file) or "") if item.file else item.uri or "",
-                sha256=item.file.parent.name if item.file else "",
+                internal_uri=str(item.file) if item.file else item.uri or "",
+                sha256=item.sha256,
             )
             for message in messages
             for item in message.content

@@ -22,6 +22,7 @@ from core.events import publish
 from core.ids import check_name
 from core.messages import Message as _
 from core.persistence.checked_rows import check_row
+from core.persistence.file_keys import FileKey
 from core.persistence.files import require_free, stored_files, temporary_file, write_all
 from memories.models import Override
 from memories.services import manual
@@ -53,7 +54,7 @@ class Request:
 
     source: str
     path: Path = Path()
-    key: str = ""
+    key: FileKey | None = None
     owner: Owner
     of_user: str | None = None
     category: str = "user_memory_fact"
@@ -62,7 +63,7 @@ class Request:
         return {
             "source": self.source,
             "path": "" if self.key else str(self.path.absolute()),
-            "key": self.key,
+            "key": self.key or "",
             "user": str(self.owner.user_pk),
             "app_id": self.owner.app_id,
             "project_id": self.owner.project_id,
@@ -76,7 +77,7 @@ class Request:
         user = existing(MemoryUser.objects.filter(pk=given["user"]), _("There is no such user."))
         owner = Owner(user.pk, user.user_id, given["app_id"], given["project_id"])
         kept = {name: given[name] for name in ("source", "of_user", "category")}
-        return cls(path=Path(given["path"]), key=given.get("key", ""), owner=owner, **kept)
+        return cls(path=Path(given["path"]), key=given.get("key") or None, owner=owner, **kept)
 
     @property
     def session_id(self) -> str:
@@ -99,7 +100,7 @@ class Request:
 
     def require_upload(self) -> None:
         """Check that the upload exists. Raises: `NotFound` if it is older than a day, or used."""
-        if not stored_files().exists(self.key):
+        if self.key and not stored_files().exists(self.key):
             raise NotFound(_("The uploaded file has expired. Upload it again."))
 
     def _new(self, found: Found) -> New | Left:
@@ -199,7 +200,7 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
     return planned
 
 
-def keep_upload(user_pk: UUID, chunks: Iterable[bytes], *, is_archive: bool) -> str:
+def keep_upload(user_pk: UUID, chunks: Iterable[bytes], *, is_archive: bool) -> FileKey:
     """Store an uploaded source for a day, and return its key. Raises: `NoSpace`, `StorageUnavailable`."""
     key = files.archive_key(user_pk, f"{uuid.uuid4()}{'.zip' if is_archive else '.json'}")
     with temporary_file() as (descriptor, temporary):

@@ -24,7 +24,8 @@ from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
 from core.errors import Conflict, InvalidInput
 from core.ids import check_name, parse_session_id
-from core.persistence.files import MESSAGE_FILES, is_key, stored_files
+from core.persistence.file_keys import MESSAGE_FILES, FileKey, file_key, is_key
+from core.persistence.files import stored_files
 from documents.mime_types import content_type_of, extension_of
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
@@ -424,15 +425,15 @@ def _size(row: Row) -> int | None:
     return size if isinstance(size, int) and 0 <= size < 2**63 else None
 
 
-def _resource_path(user: MemoryUser, row: Row) -> str:
+def _resource_path(user: MemoryUser, row: Row) -> FileKey:
     mime_type = row.text("mime_type", 127)
     return storage.storage_path(user.pk, _resource_id(row), extension_of(mime_type) if mime_type else ".bin")
 
 
-def _attachment_path(user: MemoryUser, row: Row, file: StoredFile) -> str:
+def _attachment_path(user: MemoryUser, row: Row, file: StoredFile) -> FileKey:
     suffix = Path(row.text("name", 255) or row.text("filename", 255)).suffix.lower()
     extension = suffix if _EXTENSION.fullmatch(suffix) else ""
-    return f"{user.pk}/{MESSAGE_FILES}/{file.sha256}/content{extension}"
+    return file_key(f"{user.pk}/{MESSAGE_FILES}/{file.sha256}/content{extension}")
 
 
 def _undo(_run: Run, _job: Job, changes: list[Change]) -> tuple[int, int]:
@@ -466,7 +467,7 @@ def _remove_resource(resource: Resource) -> bool:
         for session in Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id):
             _remove_session(session)
     if resource.storage_path:
-        transaction.on_commit(partial(files.remove, resource.storage_path))
+        transaction.on_commit(partial(stored_files().remove, resource.file_key))
     resource.delete()
     return True
 
@@ -480,7 +481,7 @@ def _remove_session(session: Session) -> bool:
 def _remove_attachment(attachment: Attachment) -> bool:
     uri, others = attachment.internal_uri, Attachment.objects.filter(user=attachment.user_id).exclude(pk=attachment.pk)
     if attachment.sha256 and is_key(uri) and not others.filter(internal_uri=uri).exists():
-        transaction.on_commit(partial(files.remove, uri))
+        transaction.on_commit(partial(stored_files().remove, uri))
     attachment.delete()
     return True
 

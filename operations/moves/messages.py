@@ -12,7 +12,8 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from core.errors import Unreadable
-from core.persistence import files
+from core.persistence.file_keys import is_key
+from core.persistence.files import stored_files
 from core.storable import Repair
 from documents.mime_types import ContentType
 from engines.registry import local_engine
@@ -98,9 +99,9 @@ def _file_of(session: Session, passages: Sequence[Memory]) -> ContentItem | None
     kind = cast("ContentType", content_type if content_type in get_args(ContentType) else "doc")
     for attachment in attached:
         key = attachment.internal_uri
-        if not files.is_key(key) or not files.stored_files().exists(key):
+        if not is_key(key) or not stored_files().exists(key):
             continue
-        item = ContentItem(kind, file=files.path_of(key), name=attachment.name, mime_type=row.payload.get("mime_type"))
+        item = ContentItem(kind, file=key, name=attachment.name, mime_type=row.payload.get("mime_type"))
         if len(attached) == 1:
             return item
         # Several files have the name: the memory id depends on the content of the right one.

@@ -22,9 +22,10 @@ from core.background.tasks import enqueue
 from core.errors import Conflict, EngineError, NotFound, StorageUnavailable, existing
 from core.events import publish
 from core.messages import Message as _
+from core.persistence.files import stored_files
 from engines.port import Engine
 from engines.registry import get_engine
-from resources import queries, storage
+from resources import queries
 from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
 from resources.services.claims import retry_delay
 from store import sessions
@@ -162,7 +163,7 @@ def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resour
         is_done = error.is_permanent
     try:
         if resource.storage_path:
-            storage.remove(resource.storage_path)
+            stored_files().remove(resource.file_key)
     except (OSError, StorageUnavailable) as error:
         logger.warning("The file of %s could not be removed: %s", resource.resource_id, error)
         is_done = False

@@ -18,12 +18,13 @@ from core.errors import EngineError, EngineUnavailable, Unreadable
 from core.messages import MANAGE, joined
 from core.messages import Message as _
 from core.network.url_policy import is_allowed_object, is_in_object_store
+from core.persistence.files import stored_files
 from core.times import from_ms, to_ms
 from documents.mime_types import ContentType
 from documents.reader import needs_parser
 from engines.port import Engine, require_allowed_address
 from engines.registry import get_engine
-from resources import queries, storage
+from resources import queries
 from resources.models import IN_TRASH, Attachment, Resource
 from resources.services.claims import (
     LEASE,
@@ -198,9 +199,9 @@ def _message(resource: Resource, ingest_uri: str | None) -> Message:
     content_type: ContentType = resource.content_type  # type: ignore[assignment]
     item = ContentItem(content_type, name=resource.filename, mime_type=resource.mime_type or None, extras=extras)
     if not is_external:
-        if not storage.exists(resource.storage_path):
+        if not stored_files().exists(resource.file_key):
             raise Unreadable(_("The stored file is missing. Upload it again."))
-        item = replace(item, file=storage.resolve(resource.storage_path))
+        item = replace(item, file=resource.file_key)
     elif ingest_uri is None and is_in_object_store(resource.source_uri):
         raise Unreadable(_NEEDS_ADDRESS)
     else:

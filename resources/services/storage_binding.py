@@ -7,7 +7,6 @@ first: after a crash in between, the next check writes it to the folder.
 from __future__ import annotations
 
 import logging
-import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from core.errors import Conflict, StorageUnavailable
 from core.messages import MANAGE
 from core.messages import Message as _
 from core.persistence import files
-from core.persistence.files import MESSAGE_FILES, root
+from core.persistence.file_keys import MESSAGE_FILES, FileKey
 from core.persistence.sql import has_tables
 from resources import storage
 from resources.models import NOT_PURGED, Attachment, Resource, StorageIdentity
@@ -30,7 +29,7 @@ from store.external import journal
 logger = logging.getLogger("memory_gateway.worker")
 _LOG_SECONDS = 600
 
-FILE = "storage_id"
+FILE = FileKey("storage_id")
 SETTINGS = "MEMORY_GATEWAY_STORAGE_DIR or MEMORY_GATEWAY_STORAGE_URL"
 CHANGED = _(
     "The storage folder does not belong to this database, and nothing was stored. The operator must mount "
@@ -193,7 +192,7 @@ def refusal(*, is_new: bool = False) -> str:
     )
     if folder_id is not None:
         return f"The storage folder {folder} belongs to another database, not to {database}. {remedy}"
-    if files.stored_files().exists(FILE) or (files.is_local() and os.path.lexists(root() / FILE)):
+    if files.stored_files().exists(FILE):
         return f"The file {FILE} in {folder} contains no ID to compare with that of the database {database}. {remedy}"
     found = survey(is_new=is_new)
     if found.is_match:
@@ -227,7 +226,7 @@ def _needed() -> Iterator[str]:
         for message in journal.unconfirmed_messages(user_pk):
             for item in message.content:
                 if item.file:
-                    yield f"{user_pk}/{MESSAGE_FILES}/{item.file.parent.name}"
+                    yield f"{user_pk}/{MESSAGE_FILES}/{item.sha256}"
 
 
 def _write(identity: UUID, *, replace: bool) -> None:

@@ -74,8 +74,8 @@ def _get_or_create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata:
     for _attempt in range(_MAX_RACES):
         if (known := queries.same_content(owner, incoming.sha256)) is not None:
             require_not_in_trash(known)
-            if not storage.exists(known.storage_path):
-                stored_files().put(incoming.path, known.storage_path)
+            if not stored_files().exists(known.file_key):
+                stored_files().put(incoming.path, known.file_key)
             return known
         try:
             return _create(actor, owner, incoming, metadata)
@@ -99,7 +99,7 @@ def require_not_in_trash(known: Resource) -> None:
 def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload) -> Resource:
     resource = _new_resource(owner, incoming, metadata)
     require_quota(owner.user_pk, incoming.size_bytes)
-    stored_files().put(incoming.path, resource.storage_path)
+    stored_files().put(incoming.path, resource.file_key)
     try:
         with transaction.atomic():
             # The lock serializes quota checks of one user's concurrent uploads.
@@ -112,7 +112,7 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
             publish("resource.created", owner.user_pk, **resource.event_data)
     except (IntegrityError, NoSpace, Unauthenticated):
         # After any other failure the row may exist. If it does not, the worker removes the file.
-        stored_files().undo_put(incoming.path, resource.storage_path)
+        stored_files().undo_put(incoming.path, resource.file_key)
         raise
     return resource
 

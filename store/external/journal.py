@@ -22,6 +22,7 @@ from core import readable
 from core.errors import TimestampOutOfRange
 from core.messages import Message as _
 from core.persistence import files, sql
+from core.persistence.file_keys import file_key
 from store.external import sessions as external_sessions
 from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session
 from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner, Role
@@ -374,10 +375,7 @@ def _text(message: Message) -> str:
 
 def _as_json(message: Message) -> dict[str, Any]:
     """Return the message as JSON data, with files as keys."""
-    content = [
-        _item_as_json(item) | {"file": (files.key_of(item.file) or str(item.file)) if item.file else None}
-        for item in message.content
-    ]
+    content = [_item_as_json(item) | {"file": str(item.file) if item.file else None} for item in message.content]
     return {**asdict(message), "content": content}
 
 
@@ -388,8 +386,7 @@ def _item_as_json(item: ContentItem) -> dict[str, Any]:
 
 def _message(plain: dict[str, Any]) -> Message:
     content = [
-        ContentItem(**{**item, "file": files.path_of(item["file"]) if item["file"] else None})
-        for item in plain["content"]
+        ContentItem(**{**item, "file": file_key(item["file"]) if item["file"] else None}) for item in plain["content"]
     ]
     tool_calls = tuple(plain.get("tool_calls", ()))
     return Message(**{**plain, "content": tuple(content), "tool_calls": tool_calls})

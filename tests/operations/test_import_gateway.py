@@ -20,7 +20,7 @@ from django.test import Client
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser, UserKey
-from core.persistence.files import path_of, root
+from core.persistence.files import root
 from memories.models import Tombstone
 from memories.services import search as searches
 from operations import jobs, tables
@@ -138,7 +138,7 @@ def test_everything_arrives_with_its_fields_once(original: OriginalGateway, ever
     pictures = Attachment.objects.filter(session_id="chat:c_1").order_by("name")
     assert [one.name for one in pictures] == ["cat.png", "pic.png"]
     assert pictures[0].internal_uri == "https://example.org/cat.png"
-    assert path_of(pictures[1].internal_uri).read_bytes() == PICTURE
+    assert (root() / pictures[1].internal_uri).read_bytes() == PICTURE
     deleted, whole = Tombstone.objects.order_by("tombstone_id")
     assert (deleted.memory_id, deleted.app_id, deleted.reason) == ("mem_1", "walks", "outdated")
     assert (whole.memory_id, whole.session_id, whole.created_at.isoformat()) == ("", "chat:old", AT)

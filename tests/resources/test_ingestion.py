@@ -48,7 +48,7 @@ def test_the_engine_receives_one_message_with_the_file(alice: Person, storage: P
     assert message.timestamp_ms == int(resource.created_at.timestamp() * 1000)
     (item,) = message.content
     assert (item.type, item.name, item.mime_type) == ("text", "合同.txt", "text/plain")
-    assert item.file == storage / resource.storage_path
+    assert item.file == resource.storage_path
     assert item.extras == {"resource_id": resource.resource_id, "source": "upload", "title": "T", "description": "D"}
 
 

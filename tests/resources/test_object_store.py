@@ -19,6 +19,7 @@ from django.utils import timezone
 from accounts.audit import Actor
 from core.errors import NotFound, StorageUnavailable
 from core.persistence import files
+from core.persistence.file_keys import file_key
 from memory_gateway.health import problems
 from operations import jobs, operator_jobs
 from operations.archives import backup
@@ -307,7 +308,7 @@ def test_a_damaged_copy_is_refused_and_removed(bucket: Bucket, storage: Path, ki
     key = f"00000000-0000-0000-0000-000000000000/r_{'0' * 32}/content.txt"
     with wrong_answers(kind) as address:
         bucket.use(address)
-        with pytest.raises(StorageUnavailable), files.local_copy(files.path_of(key)):
+        with pytest.raises(StorageUnavailable), files.local_copy(file_key(key)):
             pytest.fail("a damaged copy was used")
     assert temporary_files(storage) == []
 

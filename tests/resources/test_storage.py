@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from core.errors import NoSpace
 from core.ids import new_resource_id
+from core.persistence.file_keys import file_key
 from core.persistence.files import create_temporary, raising_no_space, stored_files
 from memories.services import files as message_files
 from resources import storage as files
@@ -36,8 +37,8 @@ def test_file_names_never_become_paths(storage: Path, name: str) -> None:
 
 @given(st.text(max_size=200))
 def test_other_texts_are_not_resolved_as_paths(text: str) -> None:
-    with pytest.raises(ValueError, match="not a path of the storage"):
-        files.resolve(text)
+    with pytest.raises(ValueError, match="not a key of the storage"):
+        file_key(text)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +46,13 @@ def test_other_texts_are_not_resolved_as_paths(text: str) -> None:
 )
 def test_a_path_that_leaves_its_folder_is_refused(tail: str) -> None:
     with pytest.raises(ValueError):
-        files.resolve(f"{uuid.uuid4()}/{new_resource_id()}/{tail}")
+        file_key(f"{uuid.uuid4()}/{new_resource_id()}/{tail}")
 
 
 def test_storage_paths_are_below_the_root(storage_root: Path) -> None:
     path = files.storage_path(uuid.uuid4(), new_resource_id(), ".pdf")
-    assert files.resolve(path).is_relative_to(storage_root)
+    with stored_files().local_copy(path) as copy:
+        assert copy.is_relative_to(storage_root)
 
 
 @pytest.fixture
@@ -64,8 +66,8 @@ def test_only_the_owner_account_can_access_files_and_folders(storage_root: Path)
     os.close(descriptor)
     target = files.storage_path(uuid.uuid4(), new_resource_id(), ".txt")
     stored_files().put(path, target)
-    assert files.resolve(target).stat().st_mode & 0o777 == 0o600
-    assert files.resolve(target).parent.stat().st_mode & 0o777 == 0o700
+    assert (storage_root / target).stat().st_mode & 0o777 == 0o600
+    assert (storage_root / target).parent.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.django_db
@@ -76,8 +78,7 @@ def test_the_folders_of_a_message_file_are_synced_to_disk(storage_root: Path, mo
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.add(Path(f"/proc/self/fd/{fd}").readlink()), sync(fd)))
     file = message_files.inline_file(uuid.uuid4(), b"GIF89a", "gif")
     message_files.keep(file)
-    below = file.path.relative_to(storage_root)
-    assert {storage_root / part for part in below.parents} <= synced
+    assert {storage_root / part for part in Path(file.key).parents} <= synced
 
 
 def test_a_user_folder_that_is_a_symbolic_link_is_ignored(

@@ -3,7 +3,7 @@
 import base64
 import secrets
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -101,8 +101,8 @@ def wire_messages(
     for item in message.content:
         if item.file is not None and _is_inline(item, inline_documents=inline_documents):
             # EverOS drops the name of a text item, but only the name links a found memory to its file.
-            name = f"[TEXT: {item.name or item.file.name}]"
-            for passage in split(read_document(item.file, item.mime_type or mime_types.PLAIN), _PASSAGE_CHARS):
+            name = f"[TEXT: {item.name or PurePath(item.file).name}]"
+            for passage in split(read_document(_path(item), item.mime_type or mime_types.PLAIN), _PASSAGE_CHARS):
                 heading = f" {passage.heading}" if passage.heading else ""
                 text = _without_unpaired_braces(f"{name}{heading}\n{passage.text}")
                 pieces.append([{"type": "text", "text": text}])
@@ -158,16 +158,23 @@ def _wire_item(item: ContentItem) -> dict[str, Any]:
         return {"type": "text", "text": _without_unpaired_braces(item.text)}
     wire: dict[str, Any] = {"type": "doc" if item.type == "text" else item.type}
     if item.file is not None:
-        wire["base64"] = FileContent(item.file)
+        wire["base64"] = FileContent(_path(item))
     else:
         wire["uri"] = item.ingest_uri or item.uri
     wire |= {"ext": _extension(item), "name": item.name, "extras": dict(item.extras)}
     return {key: value for key, value in wire.items() if value}
 
 
+def _path(item: ContentItem) -> Path:
+    """Return the path of the local copy that the adapter made of a file."""
+    if not isinstance(item.file, Path):
+        raise TypeError("a stored file cannot be sent without a local copy")
+    return item.file
+
+
 def _extension(item: ContentItem) -> str:
     """Return the extension for EverOS, which chooses a parser by it: the name's if EverOS knows it, else the type's."""
-    name = item.name or (item.file.name if item.file else urlsplit(item.uri or "").path)
+    name = item.name or (PurePath(item.file).name if item.file else urlsplit(item.uri or "").path)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     if extension in _EXTENSIONS:
         return extension

@@ -14,7 +14,6 @@ from core.errors import EngineError, InvalidInput
 from engines.port import ExternalEngine
 from engines.registry import external_engine, local_engine
 from operations.commands import Answer, OperationsCommand, Report
-from resources import storage
 from resources.models import Attachment, Resource
 from store import derived_memories, rollups
 from store.models import PendingEmbedding, PendingMedia, Session, owned_by
@@ -133,7 +132,7 @@ def media(user_pk: UUID | None, report: Report) -> Counts:
         for resource in batch:
             session = Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id).first()
             if session is not None:
-                queued += engine.queue_media(session, storage.resolve(resource.storage_path), resource.mime_type)
+                queued += engine.queue_media(session, resource.file_key, resource.mime_type)
         done += len(batch)
         report("Queuing files", done, total)
     read = 0

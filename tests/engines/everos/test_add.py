@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 
 from core.errors import EngineRefused, EngineUnavailable, OutcomeUnknown
-from core.persistence import files
+from core.persistence.file_keys import FileKey, file_key
 from engines.everos.adapter import EverOSEngine
 from engines.everos.client.failures import CircuitOpen
 from store.external import journal
@@ -293,9 +293,9 @@ def test_a_deleted_session_rejects_messages(engine: EverOSEngine, stub: StubUpst
     assert not Memory.objects.exists()
 
 
-def document(path: Path, mime_type: str, name: str | None = None, content_type: Any = "doc") -> ContentItem:
+def document(file: FileKey | Path, mime_type: str, name: str | None = None, content_type: Any = "doc") -> ContentItem:
     return ContentItem(
-        content_type, file=path, name=name or path.name, mime_type=mime_type, extras={"resource_id": "r_1"}
+        content_type, file=file, name=name or Path(file).name, mime_type=mime_type, extras={"resource_id": "r_1"}
     )
 
 
@@ -371,7 +371,7 @@ def test_a_file_in_a_bucket_is_sent_and_sent_again(
     """The journal holds its key, and no copy of it stays on the disk."""
     key = f"{alice.user_pk}/memory_attachments/{'a' * 64}/content.jpg"
     bucket.client.put_object(Bucket=BUCKET, Key=f"{PREFIX}/{key}", Body=b"bytes")
-    message = Message("alice", "user", NOON, (document(files.path_of(key), "image/jpeg", "photo"),))
+    message = Message("alice", "user", NOON, (document(file_key(key), "image/jpeg", "photo"),))
     stub.fault("add", Fault(status=504))
     with pytest.raises(OutcomeUnknown):
         engine.add(alice.owner, "r", [message])

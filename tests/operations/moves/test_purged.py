@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from engines.registry import get_engine
-from memories.services import decisions
+from memories.services import decisions, files
 from memories.services.lookup import MemoryRef
 from operations.cleanup import purge
 from operations.moves.plan import EngineName
@@ -119,11 +119,10 @@ def test_other_memories_of_a_purged_batch_are_replayed_to_an_upstream(gateway: T
     assert any("another color" in text for text in gateway.search_texts("another color house"))
 
 
-def test_files_of_a_purged_batch_are_not_moved(gateway: TwoEngineGateway, storage: Path) -> None:
-    storage.mkdir(exist_ok=True)
-    file = storage / "secret.txt"
-    file.write_text("The walnut treaty.")
-    item = ContentItem("doc", file=file, name="secret.txt", mime_type="text/plain")
+def test_files_of_a_purged_batch_are_not_moved(gateway: TwoEngineGateway) -> None:
+    file = files.inline_file(gateway.person.user_pk, b"The walnut treaty.", "txt")
+    files.keep(file)
+    item = ContentItem("doc", file=file.key, name="secret.txt", mime_type="text/plain")
     message = Message("alice", "user", NOON, (ContentItem("text", "look at this paper here"), item))
     get_engine().add(gateway.owner, "chat:1", [message])
     get_engine().flush(gateway.owner, "chat:1")

@@ -13,6 +13,7 @@ import pytest
 from django.db import connections
 
 from core.errors import Conflict, InvalidInput, NotFound, OutcomeUnknown
+from core.persistence.files import root
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
 from memories.services import add, decisions, files
@@ -181,10 +182,10 @@ def test_a_file_of_a_message_is_sent_with_it(embedded_gateway: TwoEngineGateway)
         source="memory_add",
         type="doc",
         name="invoice.txt",
-        internal_uri=stored.path.as_uri(),
+        internal_uri=(root() / stored.key).as_uri(),
         sha256=stored.sha256,
     )
-    item = ContentItem("doc", file=stored.path, name="invoice.txt", mime_type="text/plain")
+    item = ContentItem("doc", file=stored.key, name="invoice.txt", mime_type="text/plain")
     get_engine().add(
         embedded_gateway.owner, "chat:1", [Message("alice", "user", NOON, (ContentItem("text", "look"), item))]
     )
