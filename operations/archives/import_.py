@@ -396,8 +396,8 @@ def _hold_deletions(user: MemoryUser) -> None:
     open_ones.filter(Exists(of_session)).update(hidden_at=Subquery(of_session.values("created_at")[:1]))
     is_deleted = IN_TRASH | Q(deleted_at__isnull=False) | Q(status=Resource.Status.DELETED)
     of_resource = Resource.objects.filter(is_deleted, **same, session_id=OuterRef("session_id"))
-    deleted_at = Coalesce(Subquery(of_resource.values("deleted_at")[:1]), Now())
-    open_ones.filter(Exists(of_resource)).update(hidden_at=deleted_at)
+    trashed_at = Coalesce(Subquery(of_resource.values("deleted_at")[:1]), Now())
+    open_ones.filter(Exists(of_resource)).update(hidden_at=trashed_at)
 
 
 def _deletions_of(user: MemoryUser) -> _Deletions:
