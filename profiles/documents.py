@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from core.errors import FieldError, InvalidInput, TooLarge
 from core.messages import Message as _
+from core.readable import log_once
 from core.rest import invalid_input
 from profiles.models import ProfileMemory, ProfileRevision
 from profiles.schemas import MODELS, Content, Kind
@@ -61,12 +62,26 @@ def document_of(row: ProfileMemory) -> Document:
     kind = cast("Kind", row.memory_type)
     return Document(
         kind=kind,
-        content=MODELS[kind].model_validate(row.content),
+        content=stored_content(kind, row.content),
         version=row.version,
         status=row.status,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
+
+
+def stored_content(kind: Kind, content: Mapping[str, Any]) -> Content:
+    """Return stored content; fields that no write accepts are left out, and logged once.
+
+    An import, or another program, may have stored them.
+    """
+    try:
+        return MODELS[kind].model_validate(content)
+    except ValidationError as error:
+        wrong = {item["loc"][0] for item in error.errors() if item["loc"]}
+        rest = {name: value for name, value in content.items() if name not in wrong}
+        log_once(repr(content), f"profile {kind}", f"not valid: {', '.join(map(str, wrong))}")
+        return MODELS[kind].model_validate(rest)
 
 
 def validated(kind: Kind, content: Mapping[str, Any] | Content) -> Content:

@@ -24,6 +24,7 @@ from profiles.documents import (
     Revision,
     Status,
     document_of,
+    stored_content,
     validated,
 )
 from profiles.labels import Language
@@ -156,7 +157,7 @@ def revision(user_pk: UUID, kind: Kind, version: int) -> Revision:
     """
     found = _revisions(user_pk, kind).filter(version=min(version, MAX_VERSION))
     row = existing(found.select_related("profile"), _("There is no such version."))
-    content = MODELS[kind].model_validate(row.content)
+    content = stored_content(kind, row.content)
     return Revision(row, content, None if row.profile.status == Status.DISABLED else content)
 
 

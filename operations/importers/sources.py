@@ -7,6 +7,7 @@ memory. It follows no symbolic link and opens regular files only. Zip archives a
 import hashlib
 import io
 import json
+import lzma
 import os
 import re
 import stat
@@ -42,6 +43,9 @@ _MAX_MEMBERS: Final = 100_000
 _MAX_UNPACKED_BYTES: Final = 2 * 2**30
 _MAX_RATIO: Final = 200
 _MIN_RATIO_BYTES: Final = 2**20
+_DAMAGED_ZIP: Final = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, NotImplementedError,
+)  # fmt: skip
 MAX_ID_CHARS: Final = 256
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEADING = re.compile(r"#{1,6}\s")
@@ -481,7 +485,7 @@ def _zipped_files(path: Path, *, is_hidden_read: bool) -> Iterator[tuple[str, st
                     if not member.is_dir() and (is_hidden_read or not hidden):
                         is_read = _is_markdown(member.filename) and member.file_size <= _MAX_FILE_BYTES
                         yield member.filename, _member_text(archive, member) if is_read else None, _member_ms(member)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error, RuntimeError) as error:
+        except (*_DAMAGED_ZIP, RuntimeError) as error:
             raise InvalidInput(_("The zip archive is damaged, encrypted, or of an unknown kind.")) from error
 
 

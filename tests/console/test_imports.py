@@ -102,6 +102,16 @@ def link(name: str) -> zipfile.ZipInfo:
     return member
 
 
+def damaged(method: int) -> bytes:
+    """Return an archive whose only member is not what its compression method writes."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", method) as archive:
+        archive.writestr("a.md", "Text" * 1000)
+    content = bytearray(made.getvalue())
+    content[40:50] = b"\xff" * 10
+    return bytes(content)
+
+
 def hostile() -> dict[str, bytes]:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
@@ -120,6 +130,8 @@ def hostile() -> dict[str, bytes]:
         "encrypted": bytes(encrypted),
         "no archive": b"# Text",
         "cut off": zipped({"a.md": "Text" * 1000})[:-30],
+        "beginning cut off": zipped({"a.md": "Text" * 1000})[4:],
+        **{f"damaged {method}": damaged(method) for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)},
         "damaged": zipped({"a.md": "Text" * 1000}).replace(b"Text", b"text"),
         **{name: MAKERS[name]()[2] for name in MAKERS if "zip" in name or "overlap" in name},
     }

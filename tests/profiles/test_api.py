@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.audit import Actor
 from profiles import services
+from profiles.models import ProfileMemory, ProfileRevision
 from profiles.schemas import MODELS, Kind
 from tests.conftest import Person
 from tests.profiles.documents import FULL
@@ -240,3 +241,17 @@ def test_patches_cannot_exceed_the_size_limit(alice: Person) -> None:
 
 def test_it_needs_a_key(client: Client) -> None:
     assert client.get(USER).status_code == 401
+
+
+def test_a_stored_document_with_wrong_fields_is_read_without_them(alice: Person) -> None:
+    """An import, or another program, may have stored them."""
+    put(alice, "user", {"occupation": "potter", "interests": ["tea"]})
+    bad = {"occupation": "potter", "interests": 5, "people": {}, "unknown": 1, "timezone": "nowhere"}
+    ProfileMemory.objects.update(content=bad)
+    ProfileRevision.objects.update(content=bad)
+    for path in ("/api/v1/memories/", "/api/v1/memories/user", "/api/v1/memories/user/history/1"):
+        answer = alice.client.get(path)
+        assert answer.status_code == 200, answer.content
+        assert "potter" in answer.content.decode()
+    assert alice.client.get("/api/v1/memories/prompt", {"agent": "coding"}).status_code < 500
+    assert send(alice, "PATCH", f"{BASE}/user", {"content": {"interests": ["cake"]}}).json()["interests"] == ["cake"]
