@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from django.db import connection
 
@@ -16,13 +16,6 @@ EXPORTED: Final = (
 )  # fmt: skip
 EXPORTED_AT_ONCE: Final = 500
 _PAUSE_SECONDS: Final = 0.05
-
-
-class Horizon(NamedTuple):
-    """A position, and the transaction that ends last of those which may still commit events before it."""
-
-    position: int
-    transaction: int
 
 
 def exported(events: Iterable[AuditEvent]) -> Iterator[dict[str, Any]]:
@@ -48,31 +41,28 @@ def events_after(
     PostgreSQL gives out ids before a transaction commits, so an event may appear after one with a higher id. This waits
     `wait_seconds` for the end of such transactions.
     """
-    horizon = _horizon(position, limit)
+    keys = AuditEvent.objects.filter(pk__gt=position).order_by("pk").values_list("pk", flat=True)[:limit]
+    last = max(keys, default=position)
+    writers = _writers() if last > position else set()
     ends_at = time.monotonic() + wait_seconds
-    while not _is_settled(horizon):
+    while writers:
         if time.monotonic() > ends_at:
             return None
         time.sleep(_PAUSE_SECONDS)
-    events = AuditEvent.objects.filter(pk__gt=position, pk__lte=horizon.position).order_by("pk")
+        writers &= _writers()
+    events = AuditEvent.objects.filter(pk__gt=position, pk__lte=last).order_by("pk")
     return list(exported(events))
 
 
-def _horizon(position: int, limit: int) -> Horizon:
-    keys = AuditEvent.objects.filter(pk__gt=position).order_by("pk").values_list("pk", flat=True)[:limit]
-    last, newest = max(keys, default=position), 0
-    if last > position and connection.vendor == "postgresql":
-        time.sleep(_PAUSE_SECONDS)  # an insert takes its id just before its transaction gets a number
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
-            (newest,) = cursor.fetchone()
-    return Horizon(last, newest)
-
-
-def _is_settled(horizon: Horizon) -> bool:
-    """Return True if all transactions that ran when the horizon was taken are over."""
+def _writers() -> set[str]:
+    """Return the other transactions that write audit events now: PostgreSQL locks the table for each until it ends."""
     if connection.vendor != "postgresql":
-        return True
+        return set()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= %s", [horizon.transaction])
-        return bool(cursor.fetchone()[0])
+        cursor.execute(
+            "SELECT virtualtransaction FROM pg_locks WHERE relation = %s::regclass AND mode = 'RowExclusiveLock'"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            " AND pid <> pg_backend_pid()",
+            [AuditEvent._meta.db_table],  # noqa: SLF001
+        )
+        return {name for (name,) in cursor.fetchall()}
