@@ -32,7 +32,7 @@ _MODELS: Final[Mapping[str, type[Model]]] = {
     "tombstone": Tombstone,
     "override": Override,
 }
-"""What a change of a step is about, by its first item; a number is the row of a memory."""
+"""The model of a change in a step, by the first item of the change; a number is the row of a memory."""
 _CHANGED: Final = ("changed", "purged", "reread", "made", "undone")
 _BATCH: Final = 500
 _OwnRows = Mapping[type[Model], set[str]]

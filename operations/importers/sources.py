@@ -87,7 +87,7 @@ class Left:
 
 Items = Iterator[Found | Left]
 Parts = Iterator[tuple[str, str, Found | Left]]
-"""What a reader yields: a user, "" if unknown, a place in the source, and the item."""
+"""Items of a reader: the user, "" if unknown, the place in the source, and the memory or the reason to skip it."""
 
 
 def read(source: str, path: Path, of_user: str | None) -> Items:
