@@ -21,6 +21,7 @@ from django.contrib.messages import middleware as messages
 from django.contrib.sessions import middleware as sessions
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.db import DatabaseError
+from django.db import Error as DatabaseFailure
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.request import UnreadablePostError
 from django.http.response import HttpResponseBase
@@ -288,7 +289,7 @@ class RequestLog:
             return problem_http_response(
                 RequestTimeout(_("The body did not arrive completely. Send the request again.")), request
             )
-        if isinstance(exception, DatabaseError) and (known := as_gateway_error(exception)):
+        if isinstance(exception, DatabaseFailure) and (known := as_gateway_error(exception)):
             logger.warning("%s: %s", known.code, known.detail, exc_info=exception)
             return error_answer(request, known)
         return None

@@ -1,5 +1,6 @@
 """API documentation, the panel at OpenClaw's path, and Django's error handlers."""
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, timedelta
 from typing import Any, Final
@@ -8,6 +9,7 @@ from csp.constants import SELF
 from csp.decorators import csp_update
 from django.conf import settings
 from django.contrib import admin
+from django.db import Error as DatabaseFailure
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -22,7 +24,7 @@ from console.views.dashboard import dashboard
 from core.errors import BadRequest, NotFound
 from core.logs import request_id
 from core.messages import Message as _
-from core.rest import Forbidden
+from core.rest import Forbidden, as_gateway_error
 from memory_gateway.middleware import error_answer, is_api
 from memory_gateway.server.wsgi_bridge import InternalError
 
@@ -112,9 +114,13 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer the exception that Django handles: a failure of the database in middleware says when to try again."""
+    error = sys.exc_info()[1]
+    known = as_gateway_error(error) if isinstance(error, DatabaseFailure) else None
     return error_answer(
         request,
-        InternalError(
+        known
+        or InternalError(
             _("The gateway failed. See its log for the request ID %(request_id)s.", request_id=request_id.get())
         ),
     )

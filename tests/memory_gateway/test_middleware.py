@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
-from django.db import OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
@@ -99,6 +100,22 @@ def test_a_change_of_a_session_that_cannot_be_saved_says_when_to_repeat(path: st
     assert (refused.status_code, refused["Retry-After"]) == (503, "1")
     assert refused["Content-Type"].startswith("text/html") == is_page
     assert SessionMiddleware(partial(answer, is_changed=False))(request).content == b"as ever"
+
+
+@pytest.mark.parametrize("failure", [OperationalError, InterfaceError])
+@pytest.mark.parametrize("moment", ["before the view", "in the view"])
+def test_a_page_says_when_to_repeat_while_the_database_does_not_answer(
+    failure: type[Exception], moment: str, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session is read before the view, where only Django's handler of all errors sees the failure."""
+    admin_client.raise_request_exception = False
+    place = "django.contrib.sessions.backends.db.SessionStore.load"
+    if moment == "in the view":
+        place = "console.views.dashboard.queries.user_pk"
+    monkeypatch.setattr(place, Mock(side_effect=failure("server closed the connection")))
+    answer = admin_client.get("/admin/memory/")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "1")
+    assert "busy or unreachable" in answer.content.decode()
 
 
 def test_an_upload_over_the_limit_is_a_page_for_operators_and_a_problem_for_programs() -> None:
