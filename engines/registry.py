@@ -5,10 +5,10 @@ from functools import cache
 from django.conf import settings
 
 from engines.embedded.engine import EmbeddedEngine
-from engines.everos.adapter import EverOSEngine
-from engines.everos.client.client import Client
-from engines.everos.client.resilience import Retry
-from engines.port import Engine, ExternalEngine, LocalEngine
+from remote.client.client import Client
+from remote.client.resilience import Retry
+from remote.everos import EverOSEngine
+from store.port import Engine, ExternalEngine, LocalEngine
 
 
 def get_engine() -> Engine:

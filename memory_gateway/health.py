@@ -22,9 +22,9 @@ from accounts.api import limits
 from accounts.api.openapi import success
 from core.errors import StorageUnavailable
 from core.persistence import database_errors, files
-from engines.port import Health
 from engines.registry import get_engine
 from resources.services import storage_binding
+from store.port import Health
 
 logger = logging.getLogger("memory_gateway.health")
 

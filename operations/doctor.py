@@ -25,10 +25,10 @@ from operations import erase, files, secret_rotation
 from operations.cleanup import compaction, orphans, purge
 from operations.commands import Report, no_report
 from operations.external import delivery_retry
+from remote import journal
 from resources import quarantine, storage
 from resources.models import Resource
 from resources.services import storage_binding
-from store.external import journal
 from store.index import rebuild, words
 from store.models import IndexStatistics, Memory
 

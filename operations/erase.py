@@ -26,16 +26,16 @@ from accounts.services import find_user
 from core.errors import EngineError, NotFound, existing
 from core.messages import Message as _
 from core.times import isoformat
-from engines.port import Engine
 from engines.registry import external_engine, get_engine
 from operations import erased_jobs, files, tables
 from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.external import engine_deletion
-from store.external import deletions
-from store.external import sessions as external_sessions
+from remote import deletions
+from remote import sessions as external_sessions
 from store.index import keyword
 from store.models import IS_JOURNAL_ENTRY, Memory, Session
+from store.port import Engine
 from store.types import Owner
 from webhooks.models import Webhook
 

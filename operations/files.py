@@ -10,9 +10,9 @@ from uuid import UUID
 from accounts.models import MemoryUser
 from core.persistence.file_keys import FileKey, file_key, is_key
 from core.persistence.files import stored_files, temporary_file
+from remote import journal
 from resources import quarantine
 from resources.models import NOT_PURGED, Attachment, Resource
-from store.external import journal
 
 ARCHIVES: Final = ".archives"
 """The folder of exports and uploaded imports, by user."""

@@ -6,13 +6,13 @@ from typing import Final
 
 from core.background.tasks import Round, Series, periodic, task
 from documents.reader import MAX_CHILDREN
-from engines.port import HEALTH_TIMEOUT_SECONDS, Engine
 from engines.registry import get_engine
 from resources import queries
 from resources.services import storage_binding
 from resources.services.deletion import finish_deletion
 from resources.services.ingestion import enqueue_ingestion, try_ingest
 from resources.services.unfinished import unfinished_ingestions
+from store.port import HEALTH_TIMEOUT_SECONDS, Engine
 
 MAINTENANCE: Final = Series("maintenance", "maintenance", lease=timedelta(seconds=30))
 """Short tasks. One process at a time runs them."""

@@ -16,7 +16,7 @@ from store.types import ListPage, ListRequest, Owner, Position, StoredMemory, Wo
 
 
 class MemoryTable:
-    """The methods of `engines.port.Engine` that all engines share."""
+    """The methods of `store.port.Engine` that all engines share."""
 
     def list(self, owner: Owner, request: ListRequest) -> ListPage:
         # `hidden_reason` says why the gateway hid a memory; it is empty for those that the user deleted.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from core.errors import EngineError
-from engines.port import AddResult, FlushResult, Health
+from store.port import AddResult, FlushResult, Health
 from store.types import Message, Owner, SearchRequest, SearchResult
 
 

@@ -230,7 +230,7 @@ def codes(kind: type[GatewayError] = GatewayError) -> set[str]:
 
 
 def test_the_guide_lists_every_error_code() -> None:
-    for name in ("memory_gateway.server.asgi", "engines.everos.client.failures", "core.network.model_endpoint"):
+    for name in ("memory_gateway.server.asgi", "remote.client.failures", "core.network.model_endpoint"):
         importlib.import_module(name)  # as a server has
     section = text_of(DOCS / "use" / "api.md").split("\n## Errors\n")[1]
     listed = [

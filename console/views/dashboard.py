@@ -29,12 +29,12 @@ from console.views.system import engine_state
 from console.views.users import ADD_USERS
 from core.errors import Conflict
 from core.times import to_ms
-from engines.port import MODEL_ENDPOINTS
 from memories.services import search_log
 from operations import demo
 from resources.models import Resource
 from store import browse, categories
 from store.browse import Count, Dashboard, Selection
+from store.port import MODEL_ENDPOINTS
 
 DEMO_USER: Final = "demo"
 DEMO_WAIT_SECONDS: Final = 5.0

@@ -14,10 +14,10 @@ from core.times import to_ms
 from documents.reader import read_document, reading_for
 from engines.embedded import extraction, health, ingest, llm, media, rated_search
 from engines.embedded.fetching import Fetch, Fetcher
-from engines.port import AddResult, FlushResult, Replay, engine_call
 from store import derived_memories, sessions, storage
 from store.index import keyword
 from store.models import Memory, Session, owned_by
+from store.port import AddResult, FlushResult, Replay, engine_call
 from store.search.search import search
 from store.table import MemoryTable
 from store.types import Message, Owner, SearchRequest, SearchResult
@@ -33,7 +33,7 @@ _EMBED_SECONDS = 5.0
 
 
 class EmbeddedEngine(MemoryTable):
-    """Implements `engines.port.LocalEngine`. Every write is one transaction with its index entries and statistics."""
+    """Implements `store.port.LocalEngine`. Every write is one transaction with its index entries and statistics."""
 
     label = "embedded"
     is_external = False

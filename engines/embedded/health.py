@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 from core.background.model_calls import backlog
 from core.messages import Message as _
 from engines.embedded import llm, media, media_models, reranker
-from engines.port import MODEL_ENDPOINTS, Health
 from store.index import keyword
 from store.models import Memory, PendingEmbedding, PendingExtraction, PendingMedia
+from store.port import MODEL_ENDPOINTS, Health
 from store.text.tokens import TOKENIZER_VERSION
 from store.vectors import spaces
 from store.vectors.client import Model, client, wanted_model

@@ -25,8 +25,8 @@ from documents.mime_types import is_picture
 from documents.reader import read_document
 from engines.embedded import extraction_rules, llm, media
 from engines.embedded.fetching import Fetch
-from engines.port import KeptAsText
 from store.models import Memory
+from store.port import KeptAsText
 from store.storage import Draft
 from store.types import ContentItem, Message, Owner
 

@@ -8,12 +8,12 @@ from core.ids import parse_session_id, resource_uri
 from core.localization import localized
 from core.messages import Message as _
 from core.times import from_ms, isoformat, isoformat_or_none
-from engines.port import AddResult, FlushResult, KeptAsText
 from memories.models import Tombstone
 from memories.queries import Event, override_ids
 from memories.services.search import ScopedHit, SearchAnswer
 from store.models import Session
 from store.neighbors import Neighbor
+from store.port import AddResult, FlushResult, KeptAsText
 from store.types import ListPage, Owner, Role, StoredMemory
 
 _ROLES: Final = get_args(Role)

@@ -25,15 +25,15 @@ from core.network.url_policy import AddressPolicy, BadAddress, NotAllowed, check
 from documents import mime_types
 from documents.mime_types import ContentType
 from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
-from engines.port import AddResult, Engine, FlushResult, KeptAsText
 from engines.registry import get_engine
 from memories.services import files
 from memories.services.files import InlineFile
 from memories.services.lookup import require_own_session
+from remote import journal
 from resources.models import Attachment
 from resources.services.uploading import require_quota
-from store.external import journal
 from store.models import Session, owned_by, owner_columns
+from store.port import AddResult, Engine, FlushResult, KeptAsText
 from store.types import ContentItem, Message, Owner, Role
 
 MAX_NAME_CHARS = 255

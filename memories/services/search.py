@@ -21,7 +21,6 @@ from django.db.models import Q
 
 from core.ids import parse_session_id
 from core.persistence.sql import search_lock_on_sqlite
-from engines.port import Engine
 from engines.registry import get_engine
 from memories import queries
 from memories.queries import ActiveOverride, Decisions
@@ -29,6 +28,7 @@ from resources.queries import AttachmentRow, attachments_of, searchable_sessions
 from store import filters
 from store.models import Memory, owned_by
 from store.neighbors import ContextWindow, context_windows
+from store.port import Engine
 from store.table import stored, visible
 from store.types import MAX_TOP_K, UNCOUNTED_TYPES, Hit, Method, Owner, SearchRequest, SearchResult, StoredMemory
 

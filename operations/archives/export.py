@@ -20,7 +20,7 @@ from operations.archives import serialization as rows
 from operations.archives.archive import Writer
 from operations.commands import Report, no_report
 from operations.tables import EXPORTED, KEYS, PORTABLE, SESSIONS, Row, Table
-from store.external.engine_ids import unique_session_id
+from remote.engine_ids import unique_session_id
 from store.models import Session
 
 FORMAT = "memory-gateway-export"

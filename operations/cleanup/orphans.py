@@ -17,10 +17,10 @@ from django.db import transaction
 from accounts.models import MemoryUser
 from core.messages import MANAGE
 from operations import erase
+from remote import journal
 from resources import quarantine, queries, storage
 from resources.models import Attachment
 from resources.storage import StoredFolder
-from store.external import journal
 
 logger = logging.getLogger("memory_gateway.storage")
 

@@ -24,7 +24,6 @@ from core.errors import EngineError, InvalidInput
 from core.messages import Message as _
 from core.persistence.file_keys import MESSAGE_FILES, is_key
 from core.persistence.files import stored_files
-from engines.port import Engine
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
 from memories.queries import restorable
@@ -34,12 +33,13 @@ from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.models import Lease
 from operations.moves.messages import clear_source_messages
+from remote import deletions, staging
 from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
 from resources.services import deletion
 from store import derived_memories
-from store.external import deletions, staging
 from store.index import keyword
 from store.models import DeliveryState, Memory, Session, owned_by, owner_columns
+from store.port import Engine
 from store.types import Owner
 
 logger = logging.getLogger("memory_gateway.purge")

@@ -16,14 +16,14 @@ from django.conf import settings
 
 from core.background.tasks import Round
 from core.errors import EngineRefused, EngineUnavailable
-from engines.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
 from engines.registry import external_engine
 from operations.models import Lease
+from remote import journal
+from remote import sessions as upstream_sessions
 from resources.models import Attachment
 from resources.services.claims import note_searchable
-from store.external import journal
-from store.external import sessions as upstream_sessions
 from store.models import Session, owner_columns
+from store.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
 from store.types import Message
 
 logger = logging.getLogger("memory_gateway.worker")

@@ -1,6 +1,6 @@
 """Delete in the external engine what was purged, erased or moved out of it.
 
-`store.external.deletions` records what is pending. The worker repeats a failed call with backoff, up to a day, until
+`remote.deletions` records what is pending. The worker repeats a failed call with backoff, up to a day, until
 the engine accepts it.
 """
 
@@ -13,12 +13,12 @@ from uuid import UUID
 
 from core.background.tasks import Round
 from core.errors import EngineError
-from engines.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
 from engines.registry import external_engine
 from operations.models import Lease
+from remote import deletions
 from resources.services.claims import retry_delay
-from store.external import deletions
 from store.models import PendingDeletion
+from store.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
 
 logger = logging.getLogger("memory_gateway.worker")
 

@@ -19,10 +19,10 @@ from documents.mime_types import ContentType
 from engines.registry import local_engine
 from memories.models import Override
 from operations.moves.matching import Text, sources_to_clear
+from remote import journal
 from resources.models import Attachment, Resource
 from resources.services.ingestion import message_of
 from store import storage
-from store.external import journal
 from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session, owned_by, owner_columns
 from store.types import ENVELOPE, ContentItem, Message, Owner, Role
 

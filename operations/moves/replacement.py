@@ -13,12 +13,12 @@ from uuid import uuid4
 from django.utils import timezone
 
 from core.errors import Conflict, EngineUnavailable
-from engines.port import Replay
 from engines.registry import local_engine
 from memories.models import Override, OverrideRevision, Tombstone
 from operations.moves.matching import Match, Text, match
 from store import storage
 from store.models import Memory, Session, owned_by, owner_columns
+from store.port import Replay
 from store.table import MemoryTable
 from store.types import Owner, Wording
 

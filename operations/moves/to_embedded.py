@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from django.db import transaction
 
 from core.errors import Unreadable
-from engines.port import Replay
 from engines.registry import local_engine
 from memories.services import lookup
 from operations.moves.messages import engine_texts, has_purged, resource_of
 from operations.moves.replacement import Changed, Moved, OnMoved, replace
+from remote import deletions, journal, sessions
+from remote.staging import fresh_engine_id
 from resources.models import NOT_PURGED, Resource
 from resources.services.ingestion import message_of
-from store.external import deletions, journal, sessions
-from store.external.staging import fresh_engine_id
 from store.models import DeliveryState, Memory, Session
+from store.port import Replay
 from store.types import Message
 
 

@@ -11,16 +11,16 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from core.errors import EngineRefused
-from engines.port import ExternalEngine
 from memories.models import Override
 from memories.services import lookup
 from operations.moves.matching import Text, match
 from operations.moves.messages import messages_of
 from operations.moves.replacement import Changed, Moved, OnMoved, detach
+from remote import sessions
+from remote import staging as upstream_staging
 from store import storage
-from store.external import sessions
-from store.external import staging as upstream_staging
 from store.models import Memory, Session
+from store.port import ExternalEngine
 
 
 def undecided_rows(session_pk: int | OuterRef) -> QuerySet[Memory]:

@@ -23,13 +23,13 @@ from core.errors import Conflict, EngineError, NotFound, StorageUnavailable, exi
 from core.events import publish
 from core.messages import Message as _
 from core.persistence.files import stored_files
-from engines.port import Engine
 from engines.registry import get_engine
 from resources import queries
 from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
 from resources.services.claims import retry_delay
 from store import sessions
 from store.models import Session, owned_by
+from store.port import Engine
 
 logger = logging.getLogger("memory_gateway.resources")
 

@@ -22,7 +22,6 @@ from core.persistence.files import stored_files
 from core.times import from_ms, to_ms
 from documents.mime_types import ContentType
 from documents.reader import needs_parser
-from engines.port import Engine, require_allowed_address
 from engines.registry import get_engine
 from resources import queries
 from resources.models import IN_TRASH, Attachment, Resource
@@ -38,6 +37,7 @@ from resources.services.claims import (
     settle,
 )
 from resources.services.deletion import finish_deletion
+from store.port import Engine, require_allowed_address
 from store.types import ContentItem, Message
 
 logger = logging.getLogger("memory_gateway.resources")

@@ -22,9 +22,9 @@ from core.messages import Message as _
 from core.persistence import files
 from core.persistence.file_keys import MESSAGE_FILES, FileKey
 from core.persistence.sql import has_tables
+from remote import journal
 from resources import storage
 from resources.models import NOT_PURGED, Attachment, Resource, StorageIdentity
-from store.external import journal
 
 logger = logging.getLogger("memory_gateway.worker")
 _LOG_SECONDS = 600

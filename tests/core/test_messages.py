@@ -18,8 +18,8 @@ from core.localization import localized
 from core.messages import Message, MessageError, joined
 from core.network import http_client
 from documents.guards import DAMAGED
-from engines.everos.client import failures
 from operations.models import Job
+from remote.client import failures
 from tests.conftest import Person
 from tests.console.people import remember
 from tests.forked import PROJECT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engines.port import AddResult, FlushResult, Health
+from store.port import AddResult, FlushResult, Health
 from store.types import Hit, Message, Owner, SearchRequest, SearchResult
 
 

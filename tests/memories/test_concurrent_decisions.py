@@ -17,7 +17,7 @@ from memories.services import decisions, lookup
 from store import rollups
 from store.models import HourCount, Memory, Session, SessionCount
 from tests.conftest import Person
-from tests.engines.everos.conftest import NOON, message_of
+from tests.remote.conftest import NOON, message_of
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -15,8 +15,8 @@ from memories.services.search import SCOPES, HiddenHit, SearchCommand, find_hidd
 from store.types import Owner
 from tests.conftest import Person
 from tests.console.people import remember
-from tests.engines.everos.conftest import make_engine
 from tests.memories.test_search_everos import add_episodes, delete
+from tests.remote.conftest import make_engine
 from tests.stub_upstream import StubUpstream
 
 ACTOR = Actor.operator("op")

@@ -10,15 +10,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.audit import Actor
-from engines.everos.adapter import EverOSEngine
 from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from memories.services.search import SearchAnswer, SearchCommand, search
+from remote.everos import EverOSEngine
 from store.models import Memory
 from tests.conftest import Person
-from tests.engines.everos.conftest import make_engine, message_of
+from tests.remote.conftest import make_engine, message_of
 from tests.stub_upstream import StubUpstream
 
 ACTOR = Actor.command("tests")

@@ -13,8 +13,8 @@ import pytest
 import requests
 from django.test import Client
 
-from engines.port import Health
 from memory_gateway.health import HealthMonitor, Report, health_document
+from store.port import Health
 from tests.server import running_server
 
 UP = Report(Health("ok", base_url="http://up:1", data={"status": "ok"}))

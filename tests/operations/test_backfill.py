@@ -18,7 +18,7 @@ from operations.management.commands import backfill
 from resources.models import Attachment
 from store.models import HourCount, Memory, Session
 from tests.conftest import Person
-from tests.engines.everos.conftest import NOON, message_of
+from tests.remote.conftest import NOON, message_of
 from tests.resources.forms import stored_resource, upload
 from tests.stub_upstream import Fault, StubUpstream
 

@@ -18,7 +18,6 @@ from accounts.audit import Actor
 from accounts.models import MemoryUser
 from core.background.tasks import Round
 from core.errors import EngineRefused, NoSpace, OutcomeUnknown
-from engines.port import AddResult
 from engines.registry import get_engine
 from memories.services import decisions
 from memories.services.add import AddCommand, NewContentItem, NewMessage, add
@@ -28,10 +27,11 @@ from operations.external.delivery_retry import DeliveryRetry
 from operations.models import Lease
 from resources.models import Attachment, Resource
 from store.models import Memory, Session
+from store.port import AddResult
 from store.types import Message, Owner
 from tests.conftest import Person
-from tests.engines.everos.conftest import NOON
 from tests.fake_engine import RecordingEngine
+from tests.remote.conftest import NOON
 from tests.resources.forms import files_below, upload
 from tests.stub_upstream import Fault, StubUpstream
 
@@ -306,7 +306,7 @@ def test_memories_of_an_unconfirmed_flush_are_copied_without_another_flush(stub:
 def test_a_file_whose_memories_are_listed_late_gets_its_searchable_time(
     stub: StubUpstream, alice: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engines.everos.flush.SEARCHABLE_SECONDS", 0.5)
+    monkeypatch.setattr("remote.flush.SEARCHABLE_SECONDS", 0.5)
     stub.fault("get", Fault(body={"request_id": "x", "data": {"episodes": [], "total_count": 0}}), times=1000)
     assert upload(alice, b"The bicycle is red.").json()["status"] == "extracted"
     assert Resource.objects.get().searchable_at is None

@@ -24,9 +24,9 @@ from operations.moves.plan import Target, plan
 from store.models import Memory, PendingDeletion
 from store.types import Role
 from tests.conftest import Person, make_person
-from tests.engines.everos.conftest import NOON, message_of
 from tests.memories.calls import call
 from tests.operations.everos_gateway import gateway
+from tests.remote.conftest import NOON, message_of
 from tests.resources.people import RemotePerson, eventually
 from tests.server import RunningServer
 from tests.store.test_failures import Crash, failing_at_statement

@@ -30,9 +30,9 @@ from store.browse import Selection
 from store.models import Memory
 from store.types import SearchRequest
 from tests.conftest import Person, make_person
-from tests.engines.everos.conftest import make_engine, message_of
 from tests.memories.calls import NOON_MS, call, say
 from tests.operations.sample_data import create_sample_data, search_texts
+from tests.remote.conftest import make_engine, message_of
 from tests.resources.people import RemotePerson, eventually
 from tests.server import RunningServer, running_server
 from tests.stub_upstream import StubUpstream

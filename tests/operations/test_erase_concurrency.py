@@ -21,9 +21,9 @@ from resources.services import Upload, upload
 from resources.services.external import Registration, register
 from store.models import Memory, Session
 from tests.conftest import Person
-from tests.engines.everos.conftest import make_engine, message_of
 from tests.fake_engine import RecordingEngine
 from tests.memories.calls import NOON_MS
+from tests.remote.conftest import make_engine, message_of
 from tests.resources.forms import files_below
 from tests.resources.forms import upload as send
 from tests.resources.test_delete import principal

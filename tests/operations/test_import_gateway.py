@@ -30,9 +30,9 @@ from resources.models import Attachment, Resource
 from store.models import Memory, Session
 from tests import forked
 from tests.conftest import Person
-from tests.engines.everos.conftest import make_engine
 from tests.memories.calls import call, id_of, say
 from tests.operations.original_gateway import AT, WAS_AT, OriginalGateway
+from tests.remote.conftest import make_engine
 from tests.server import RunningServer, own_database, server_environment, wait_until
 from tests.stub_upstream import StubUpstream
 

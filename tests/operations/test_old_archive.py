@@ -17,8 +17,8 @@ from core.errors import InvalidInput
 from memories.models import Override, OverrideRevision, Tombstone
 from operations.archives import old_archives
 from profiles.models import ProfileMemory, ProfileRevision
+from remote import journal
 from resources.models import Attachment, Resource
-from store.external import journal
 from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import call

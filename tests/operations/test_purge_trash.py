@@ -22,9 +22,9 @@ from operations.tasks import purge_trash
 from resources.models import Attachment, Resource
 from store.models import Memory, Session
 from tests.conftest import Person
-from tests.engines.everos.conftest import make_engine, message_of
 from tests.memories.calls import NOON_MS, call, id_of, say, upload
 from tests.operations.sample_data import create_sample_data, search_texts
+from tests.remote.conftest import make_engine, message_of
 from tests.resources.forms import files_below
 from tests.store.test_failures import Crash, failing_at_statement
 from tests.stub_upstream import StubUpstream

@@ -16,7 +16,7 @@ from resources.models import Resource
 from resources.services import ingest
 from resources.tasks import Reconciler
 from tests.conftest import Person
-from tests.engines.everos.conftest import make_engine
+from tests.remote.conftest import make_engine
 from tests.resources.forms import stored_resource
 from tests.stub_upstream import Fault, StubUpstream
 

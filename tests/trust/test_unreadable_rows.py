@@ -15,7 +15,7 @@ from django.test import Client
 from accounts.models import MemoryUser
 from core import readable
 from operations.archives import backup as backups
-from store.external import journal
+from remote import journal
 from store.models import Memory
 from tests.agents.mcp.test_tools import Agent
 from tests.agents.rpc import direct

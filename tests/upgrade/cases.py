@@ -30,9 +30,9 @@ from operations.models import UnmatchedDecision
 from operations.moves import reingest
 from operations.moves.plan import EngineName, Target, plan
 from profiles import services as profiles
+from remote import staging
 from resources.services import deletion
 from store import rollups
-from store.external import staging
 from store.models import LeftUpstream, Memory, Session
 from store.types import ContentItem, Message
 from tests.stub_everos import Store

@@ -17,9 +17,9 @@ from memories.services.manual import add_by_hand
 from operations.models import Job
 from store.models import Memory
 from tests.conftest import Person
-from tests.engines.everos.conftest import make_engine, message_of
-from tests.engines.everos.test_flush import NOTHING_LISTED
 from tests.memories.calls import call, id_of, say, upload
+from tests.remote.conftest import make_engine, message_of
+from tests.remote.test_flush import NOTHING_LISTED
 from tests.resources.forms import upload as upload_file
 from tests.stub_upstream import StubUpstream
 from tests.webhooks.calls import create, deliver

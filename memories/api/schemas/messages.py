@@ -22,10 +22,10 @@ from core.rest import WHOLE, Body, Problem
 from core.storable import MAX_GIVEN_JSON_BYTES, check_json
 from core.times import as_ms
 from documents.mime_types import ContentType
-from engines.port import FlushStatus
 from memories.services.add import MAX_NAME_CHARS, AddCommand, NewContentItem, NewMessage
 from memories.services.files import decode_base64
 from store.filters import MAX_MS
+from store.port import FlushStatus
 from store.types import Role
 
 MAX_MESSAGES = 500

@@ -11,12 +11,12 @@ from django.db.models import Exists, Model, OuterRef, QuerySet
 from accounts.models import MemoryUser
 from accounts.services import find_user
 from core.errors import EngineError, InvalidInput
-from engines.port import ExternalEngine
 from engines.registry import external_engine, local_engine
 from operations.commands import Answer, OperationsCommand, Report
 from resources.models import Attachment, Resource
 from store import derived_memories, rollups
 from store.models import PendingEmbedding, PendingMedia, Session, owned_by
+from store.port import ExternalEngine
 from store.types import Owner
 from store.vectors import fill
 from store.vectors.client import wanted_model

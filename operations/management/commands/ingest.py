@@ -8,7 +8,6 @@ from django.utils import timezone
 
 from accounts.services import find_user
 from core.background.tasks import Round
-from engines.port import Engine
 from engines.registry import external_engine
 from operations.commands import Answer, OperationsCommand
 from operations.external.delivery_retry import DeliveryRetry
@@ -17,6 +16,7 @@ from resources.services.claims import mark_extracted
 from resources.services.ingestion import try_ingest
 from resources.services.unfinished import UNFINISHED, Kind, unfinished_ingestions
 from store.models import IS_JOURNAL_ENTRY, Memory, Session, owned_by
+from store.port import Engine
 
 BATCH = 10_000
 Step = tuple[int, int, Resource]

@@ -15,7 +15,6 @@ from django.core.management import call_command
 from accounts.audit import Actor
 from accounts.models import MemoryUser
 from core.persistence.files import root
-from engines.port import Engine
 from engines.registry import get_engine
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
@@ -26,10 +25,11 @@ from operations.moves import reingest
 from operations.moves.plan import EngineName, Target, plan
 from operations.moves.reingest import Outcome
 from store.models import Memory
+from store.port import Engine
 from store.types import Owner
 from tests.conftest import Person
-from tests.engines.everos.conftest import NOON, message_of
 from tests.everos import EverOS
+from tests.remote.conftest import NOON, message_of
 from tests.stub_upstream import StubUpstream
 
 ACTOR = Actor.command("tests")

@@ -10,8 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from store.models import Memory
-from tests.engines.everos.conftest import NOON
 from tests.operations.moves.conftest import TwoEngineGateway
+from tests.remote.conftest import NOON
 from tests.stub_upstream import Fault
 
 pytestmark = pytest.mark.django_db(transaction=True)

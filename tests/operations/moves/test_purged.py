@@ -14,13 +14,13 @@ from memories.services import decisions, files
 from memories.services.lookup import MemoryRef
 from operations.cleanup import purge
 from operations.moves.plan import EngineName
+from remote import journal
+from remote import staging as upstream_staging
 from resources import services
-from store.external import journal
-from store.external import staging as upstream_staging
 from store.models import Memory, Session
 from store.types import ContentItem, Message
-from tests.engines.everos.conftest import NOON
 from tests.operations.moves.conftest import ACTOR, TwoEngineGateway
+from tests.remote.conftest import NOON
 from tests.resources.forms import stored_resource
 from tests.store.index_state import assert_consistent
 

@@ -17,8 +17,8 @@ from operations.models import Job, UnmatchedDecision
 from resources import services
 from store.models import Memory, Session
 from store.types import ContentItem, Message
-from tests.engines.everos.conftest import NOON
 from tests.operations.moves.conftest import ACTOR, TwoEngineGateway
+from tests.remote.conftest import NOON
 from tests.resources.forms import stored_resource
 from tests.store.index_state import assert_consistent
 from tests.stub_upstream import Fault

@@ -22,15 +22,15 @@ from operations.commands import Stopped
 from operations.models import Job
 from operations.moves.plan import CALLS_PER_SESSION, Target, plan
 from operations.moves.reingest import resume, run
+from remote import journal
+from remote import staging as upstream_staging
 from resources import services
 from resources.models import Attachment
-from store.external import journal
-from store.external import staging as upstream_staging
 from store.index import rebuild
 from store.models import Memory, Session
 from store.types import ContentItem, Message
-from tests.engines.everos.conftest import NOON, no_wait
 from tests.operations.moves.conftest import ACTOR, TwoEngineGateway
+from tests.remote.conftest import NOON, no_wait
 from tests.resources.forms import stored_resource
 from tests.resources.test_delete import principal
 from tests.store.index_state import assert_consistent, entries_of

@@ -1,0 +1,420 @@
+"""The EverOS engine: stores and finds memories in EverOS, and implements `store.port`."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import PurePath
+from typing import NamedTuple
+
+from django.db import transaction
+from django.utils import timezone
+
+from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown, Unreadable
+from core.limits.concurrency import Bulkhead, run_bounded, search_lock
+from core.messages import Message as _
+from core.network.http_client import Deadline
+from core.persistence import files
+from core.persistence.database_errors import database_errors
+from remote import deletions, journal, mirror
+from remote import flush as everos_flush
+from remote import search as everos_search
+from remote import sessions as external_sessions
+from remote.client import content, failures, wire
+from remote.client.client import AddAnswer, Client
+from remote.client.queries import Payload
+from remote.engine_ids import AgentNames
+from remote.journal import Batch, Entry
+from store import sessions, storage
+from store.models import Memory, PendingDeletion, Session
+from store.port import AddResult, FlushResult, Health, KeptAsText, engine_call, require_allowed_address
+from store.table import MemoryTable
+from store.types import ContentItem, Message, Owner, SearchRequest, SearchResult
+
+logger = logging.getLogger("memory_gateway.upstream")
+
+CALLS_PER_SEARCH = 8
+_ROWS_AT_ONCE = 500
+_STAGED_AT_ONCE = 200
+_CAPABILITIES_TIME = timedelta(seconds=30)
+_CAPABILITIES = ("keyword", "vector", "hybrid", "agentic", "llm", "delete")
+_DEGRADED = _("The memory engine has no embedding model: searched by keyword only.")
+_HEALTH_SECONDS = 2.0
+
+
+class _KeptItem(NamedTuple):
+    """An item of a message that was kept as text. `timestamp_ms` is that of the message's entry."""
+
+    timestamp_ms: int
+    item: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivered:
+    """A batch that EverOS has: its answer, the messages as they were sent, and the items that were kept as text."""
+
+    status: str
+    request_id: str
+    messages: Sequence[Message] = ()
+    kept_as_text: Sequence[_KeptItem] = ()
+
+
+class EverOSEngine(MemoryTable):
+    """Implements `store.port.ExternalEngine`. One per process.
+
+    `remote.client` validates the answers of EverOS; this class maps them to our tables. The methods raise the
+    errors of the client.
+    """
+
+    label = "upstream"
+    is_external = True
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        batch_size: int = 50,
+        may_delete: bool = False,
+        clock: Callable[[], datetime] = timezone.now,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._batch_size = batch_size
+        self._may_delete = may_delete
+        self._clock = clock
+        self._sleep = sleep
+        self._writers = Bulkhead(1)
+        self._capabilities: tuple[datetime, Mapping[str, bool]] | None = None
+
+    @engine_call
+    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+        self._client_of(owner).require_closed()
+        with self._exclusive_session(owner, session_id):
+            session, batches = journal.record_messages(owner, session_id, messages)
+            delivered, kept = _Delivered("accumulated", ""), []
+            for batch in batches:
+                delivered = self._deliver(owner, session, batch)
+                given = {entry.timestamp_ms: entry.message for entry in batch.entries}
+                kept += [(given[one.timestamp_ms], one) for one in delivered.kept_as_text]
+        places = [
+            KeptAsText(position, one.item, one.cause)
+            for position, message in enumerate(messages)
+            for given_message, one in kept
+            if given_message == message
+        ]
+        return AddResult(delivered.status, len(messages), delivered.request_id, places)
+
+    def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
+        """Return False: EverOS stores nothing of a file that it cannot read."""
+        return False
+
+    @engine_call
+    def flush(self, owner: Owner, session_id: str) -> FlushResult:
+        with self._exclusive_session(owner, session_id):
+            session = external_sessions.find(owner, session_id)
+            if session is None or session.deleted_at is not None:
+                return FlushResult("no_extraction", 0, "", None)
+            self._client_of(owner).require_closed()
+            for batch in journal.unconfirmed(session):
+                self._deliver(owner, session, batch)
+            flush = self._flush_of(owner, session)
+            answer = flush.send()
+        return flush.settle(answer)
+
+    @engine_call
+    def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
+        client = self._client_of(owner)
+        client.require_closed()
+
+        def ask(payloads: Sequence[Payload]) -> list[wire.Records]:
+            deadline = client.deadline()
+            calls = [partial(client.search, payload, deadline) for payload in payloads]
+            with search_lock.released():
+                return run_bounded(calls, CALLS_PER_SEARCH)
+
+        try:
+            return everos_search.search(ask, owner, requests, self._batch_size)
+        except failures.NotConfigured:
+            if any(request.method != "hybrid" for request in requests):
+                raise
+            by_keyword = [replace(request, method="keyword") for request in requests]
+            results = everos_search.search(ask, owner, by_keyword, self._batch_size)
+            return [replace(result, degraded=_DEGRADED) for result in results]
+
+    @engine_call
+    def delete(self, owner: Owner, session_id: str) -> None:
+        """Delete our copy of a session and hide it permanently.
+
+        EverOS keeps its copy until `delete_permanently`, forever if it cannot delete or the settings do not allow it.
+        """
+        with transaction.atomic():
+            session = sessions.mark_deleted(owner, session_id, self._clock())
+            is_queued = deletions.queue_session(owner, session)
+            memories = Memory.objects.filter(session=session)
+            while indexed := list(memories.filter(is_indexed=True).order_by("pk")[:_ROWS_AT_ONCE]):
+                storage.remove(owner, indexed)
+            memories.delete()
+        if not is_queued:
+            logger.info("EverOS keeps its copy of a deleted session, if it has one")
+
+    @database_errors()
+    def delete_permanently(self, deletions: Sequence[PendingDeletion]) -> int:
+        first = deletions[0]
+        client = self._client.of(first.user_key)
+        owner = {("agent_id" if first.is_agent else "user_id"): first.owner_id}
+        scope = {"app_id": first.app_id, "project_id": first.project_id}
+        if first.memory_id:
+            ids = [row.memory_id for row in deletions]
+            episodes = {"memory_type": "episode", "memory_ids": ids}
+            return client.delete_by_ids({**scope, **owner, **episodes}, client.deadline())
+        session = {"session_id": first.engine_session_id} if first.engine_session_id else {}
+        return client.delete({**scope, **owner, **session}, client.deadline())
+
+    @database_errors()
+    def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> None:
+        """Send messages through a staging session. A second call resumes an interrupted one."""
+        if external_sessions.is_flush_open(staging):
+            self._flush_staged(owner, staging)
+        for start in range(0, len(messages), _STAGED_AT_ONCE):
+            part = messages[start : start + _STAGED_AT_ONCE]
+            self._record_and_deliver(owner, staging, part)
+            if journal.is_buffered(staging, part):
+                self._flush_staged(owner, staging)
+        if waiting:
+            self._record_and_deliver(owner, staging, waiting)
+
+    @database_errors()
+    def copy_memories(self, owner: Owner, session: Session) -> int:
+        client = self._client_of(owner)
+        return mirror.pull(client, owner, session, client.deadline())
+
+    def find_sessions(self, owner: Owner) -> Iterator[int]:
+        return mirror.find_sessions(self._client_of(owner), owner)
+
+    @database_errors()
+    def retry_unconfirmed(self, owner: Owner, session: Session) -> list[Message]:
+        """Deliver unconfirmed messages whose calls have ended, and return those that arrived.
+
+        Messages that EverOS refuses permanently are dropped; their callers already received an error. Addresses that
+        are refused now, or that EverOS cannot read, are sent as text.
+        """
+        arrived: list[Message] = []
+        with self._exclusive_session(owner, session.session_id):
+            for batch in journal.unconfirmed(session):
+                try:
+                    arrived += self._deliver(owner, session, batch, has_settled=True).messages
+                except EngineRefused as error:
+                    logger.warning("EverOS: an unconfirmed message was refused: %s", error.detail)
+        return arrived
+
+    @database_errors()
+    def check_flush(self, owner: Owner, session: Session) -> int:
+        return everos_flush.check_flush(self._client_of(owner), owner, session, self._clock())
+
+    @database_errors()
+    def recover(self, owner: Owner, session: Session) -> int:
+        return everos_flush.recover(self._client_of(owner), owner, session, self._clock())
+
+    def health(self, timeout_seconds: float) -> Health:
+        base_url = self._client.base_url
+        try:
+            answer, data = self._client.health(self._client.deadline(timeout_seconds))
+        except EngineError as error:
+            return Health("unavailable", base_url, error=failures.cause_of(error))
+        if answer.status == "ok":
+            return Health("ok", base_url, data)
+        cause = _("The memory engine reports: %(status)s", status=answer.status[:80])
+        return Health("unavailable", base_url, data, cause)
+
+    def capabilities(self) -> Mapping[str, bool]:
+        """Return what EverOS can do, cached for 30 s; all False while it is unreachable."""
+        now = self._clock()
+        if self._capabilities is None or now >= self._capabilities[0]:
+            found = dict.fromkeys(_CAPABILITIES, False)
+            try:
+                deadline = self._client.deadline(_HEALTH_SECONDS)
+                answer, _data = self._client.health(deadline)
+            except EngineError:
+                pass
+            else:
+                has_vectors, has_llm = answer.can("embed"), answer.can("llm")
+                found |= {"keyword": True, "hybrid": True, "vector": has_vectors, "llm": has_llm}
+                found["agentic"] = has_vectors and has_llm and answer.can("rerank")
+                found["delete"] = self._may_delete and self._can_delete(deadline)
+            self._capabilities = (now + _CAPABILITIES_TIME, found)
+        return self._capabilities[1]
+
+    def _can_delete(self, deadline: Deadline) -> bool:
+        try:
+            return self._client.can_delete(deadline)
+        except EngineError as error:
+            logger.warning("EverOS: cannot read its OpenAPI document: %s", error.detail)
+            return False
+
+    def _client_of(self, owner: Owner) -> Client:
+        return self._client.of(owner.user_pk)
+
+    def _exclusive_session(self, owner: Owner, session_id: str) -> AbstractContextManager[None]:
+        """Allow one writer per session at a time, as EverOS does.
+
+        Otherwise the order of a message and a concurrent flush would be unknown, and a lost message unrecoverable.
+        """
+        name = (owner.user_pk, owner.app_id, owner.project_id, session_id)
+        return self._writers.slot(name, self._client.timeout_seconds / 2)
+
+    def _flush_of(self, owner: Owner, session: Session) -> everos_flush.Flush:
+        return everos_flush.Flush(self._client_of(owner), owner, session, clock=self._clock, sleep=self._sleep)
+
+    def _flush_staged(self, owner: Owner, staging: Session) -> None:
+        flush = self._flush_of(owner, staging)
+        flushed = flush.settle(flush.send())
+        if flushed.status == "no_extraction":
+            raise EngineRefused(_("The memory engine made no memories of this session."))
+        if flushed.searchable_at_ms is None:
+            raise OutcomeUnknown(
+                _("The memory engine does not list this session's memories yet."), retry_after_seconds=5
+            )
+
+    def _record_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
+        with transaction.atomic():
+            batches = journal.append(staging, messages)
+        for batch in batches:
+            self._deliver(owner, staging, batch)
+
+    def _deliver(self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False) -> _Delivered:
+        """Send a batch; if the outcome is unknown, it stays unconfirmed.
+
+        A batch that was sent before is sent again only after the earlier call has ended, because a message that arrives
+        after a flush would become a duplicate. `has_settled`: it has ended; otherwise wait first.
+        """
+        if not (batch.is_new or has_settled):
+            self._sleep(self._client.settle_seconds)
+        try:
+            answer, batch, kept = self._send_or_keep_as_text(owner, session, batch)
+        except OutcomeUnknown:
+            external_sessions.schedule_retry(session, self._clock() + timedelta(seconds=self._client.timeout_seconds))
+            raise
+        except EngineError as error:
+            if batch.is_new or error.is_permanent:
+                journal.drop(session, batch)
+            raise
+        if answer is None:
+            journal.drop_empty(session, batch)
+            answer = "accumulated", ""
+        else:
+            journal.confirm(session, batch)
+        return _Delivered(*answer, tuple(entry.message for entry in batch.entries), kept)
+
+    def _send_or_keep_as_text(
+        self, owner: Owner, session: Session, batch: Batch
+    ) -> tuple[tuple[str, str] | None, Batch, list[_KeptItem]]:
+        """Send a batch without addresses that are refused now, and without any if EverOS cannot read one of them."""
+        batch, refused = _keep_as_text(session, batch, _refusal_of)
+        try:
+            return self._send(owner, session, batch), batch, refused
+        except (EngineRefused, failures.AddFailed) as error:  # EverOS stored nothing of it
+            cause = error.detail
+            batch, unread = _keep_as_text(
+                session, batch, lambda item: None if item.is_of_resource(session.kind) else cause
+            )
+            if not unread:
+                raise
+        return self._send(owner, session, batch), batch, refused + unread
+
+    def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str] | None:
+        """Send a batch, with documents as text if EverOS has no parser for them. Return None if nothing was sent."""
+        with ExitStack() as copies:
+            local = replace(batch, entries=tuple(_with_copies(entry, copies) for entry in batch.entries))
+            try:
+                return self._send_as(owner, session, local, inline_documents=False)
+            except failures.Unsupported:
+                if not any(content.has_documents(entry.message) for entry in batch.entries):
+                    raise
+                return self._send_as(owner, session, local, inline_documents=True)
+
+    def _send_as(
+        self, owner: Owner, session: Session, batch: Batch, *, inline_documents: bool
+    ) -> tuple[str, str] | None:
+        client = self._client_of(owner)
+        deadline = client.deadline()
+        agents = AgentNames(owner.user_pk)
+        messages: list[content.WireMessage] = []
+        for entry in batch.entries:
+            if entry.message.role == "system":  # EverOS refuses the role
+                continue
+            # EverOS assigns memories to senders, so the sender that a message claims must not be used.
+            is_of_user = entry.message.role == "user"
+            sender_id = owner.user_id if is_of_user else agents.engine_id(entry.message.sender_id)
+            messages += content.wire_messages(
+                entry.message, sender_id, entry.timestamp_ms, inline_documents=inline_documents
+            )
+        answer: AddAnswer | None = None
+        has_arrived = partial(journal.has_arrived, session, batch)
+        for start in range(0, len(messages), content.MAX_MESSAGES_PER_CALL):
+            payload = {
+                "session_id": session.engine_session_id,
+                "app_id": session.app_id,
+                "project_id": session.project_id,
+                "messages": messages[start : start + content.MAX_MESSAGES_PER_CALL],
+                # Otherwise every add would call the LLM, and its failure would lose the messages. Versions before
+                # 1.3 ignore the option.
+                "defer_extraction": True,
+            }
+            try:
+                answer = client.add(payload, deadline, is_repeat=not batch.is_new, is_done=has_arrived)
+            except EngineUnavailable as error:
+                if start:  # part of the batch has arrived already
+                    raise OutcomeUnknown(error.detail, retry_after_seconds=error.retry_after_seconds) from error
+                raise
+        return (answer.status, answer.request_id) if answer else None
+
+
+def _refusal_of(item: ContentItem) -> str | None:
+    """Return why the address of an item must not be sent: EverOS would read it with the rights of its host."""
+    try:
+        require_allowed_address(item)
+    except Unreadable as error:
+        return error.detail
+    return None
+
+
+def _keep_as_text(
+    session: Session, batch: Batch, cause_of: Callable[[ContentItem], str | None]
+) -> tuple[Batch, list[_KeptItem]]:
+    """Return the batch with text instead of addresses for which there is a cause, also in the journal.
+
+    Raises: `Unreadable` for the file of a resource, which is nothing without its file.
+    """
+    found: list[_KeptItem] = []
+    messages = []
+    for entry in batch.entries:
+        items = list(entry.message.content)
+        for index, item in enumerate(items):
+            cause = cause_of(item) if item.uri and item.file is None and item.text is None else None
+            if cause is None:
+                continue
+            if item.is_of_resource(session.kind):
+                raise Unreadable(cause)
+            items[index] = item.as_text()
+            found.append(_KeptItem(entry.timestamp_ms, index, cause))
+        messages.append(replace(entry.message, content=tuple(items)))
+    return (journal.replace_messages(session, batch, messages) if found else batch), found
+
+
+def _with_copies(entry: Entry, copies: ExitStack) -> Entry:
+    """Return the entry with files that can be opened until `copies` ends."""
+    items = tuple(
+        replace(
+            item,
+            name=item.name or PurePath(item.file).name,
+            file=copies.enter_context(files.local_copy(item.file)),
+        )
+        if item.file
+        else item
+        for item in entry.message.content
+    )
+    return Entry(replace(entry.message, content=items), entry.timestamp_ms)

@@ -1,0 +1,180 @@
+"""Sessions of an external engine, where one id is one session although several users may use it.
+
+The first user of an id holds it in the engine; other users' sessions get an engine id made unique by their user key.
+Of erased users and moved sessions, whose data the engine cannot delete, digests of the names are kept: a new user or
+session of the same name must not reach that data.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from functools import cache
+from typing import Final
+
+from django.db import connection
+
+from core.errors import EngineRefused
+from core.messages import Message as _
+from core.persistence import sql
+from remote.engine_ids import is_kept_whole, unique_session_id
+from store import sessions
+from store.index import keyword
+from store.models import LeftUpstream, Session, owned_by, owner_values
+from store.types import Owner
+
+_SEPARATOR: Final = "\x1e"  # occurs in no session id
+# Sessions created under the embedded engine may share an engine id: the older row holds the id in EverOS.
+_FROM_OWN = """
+    FROM store_session AS own
+    WHERE own.user_id = %s AND own.app_id = %s AND own.project_id = %s
+      AND NOT EXISTS (
+        SELECT 1 FROM store_session AS other
+        WHERE other.engine_session_id = own.engine_session_id AND other.app_id = own.app_id
+          AND other.project_id = own.project_id AND other.user_id <> own.user_id AND other.id < own.id)
+"""
+_IS_LEFT: Final = "SELECT 1 FROM store_leftupstream WHERE digest = %s"
+_IS_HELD_BY_OTHER = f"""
+    SELECT EXISTS (
+        SELECT 1 FROM store_session
+        WHERE engine_session_id = %s AND app_id = %s AND project_id = %s AND id < %s AND user_id <> %s)
+    OR EXISTS ({_IS_LEFT})
+"""
+_HAS_NAME = "SELECT 1 FROM accounts_memoryuser WHERE id = %s AND user_id = %s"
+
+
+def engine_ids(owner: Owner, session_ids: Collection[str]) -> tuple[dict[str, str], bool]:
+    """Return the engine ids of the owner's sessions among these, and True if the owner's local index has entries.
+
+    One SQL statement.
+    """
+    if not session_ids:
+        return {}, keyword.is_filled(owner)
+    live = _select(f"own.session_id || '{_SEPARATOR}' || own.engine_session_id AS value", "own.session_id", session_ids)
+    values = owner_values(owner)
+    found = sql.column(
+        f"{live} AND own.deleted_at IS NULL UNION ALL SELECT '' WHERE EXISTS ({keyword.IS_FILLED})",
+        [*values, *session_ids, *values],
+    )
+    return dict(pair.split(_SEPARATOR) for pair in found if pair), "" in found
+
+
+def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> tuple[dict[str, str], frozenset[str]]:
+    """Return the owner's session ids by engine id, and the engine ids of permanently deleted sessions.
+
+    One SQL statement.
+    """
+    if not engine_session_ids:
+        return {}, frozenset()
+    columns = "own.engine_session_id, own.session_id, own.deleted_at IS NULL"
+    statement = _select(columns, "own.engine_session_id", engine_session_ids)
+    rows = sql.rows(statement, [*owner_values(owner), *engine_session_ids])
+    live = {engine_id: session_id for engine_id, session_id, is_live in rows if is_live}
+    return live, frozenset(engine_id for engine_id, _, is_live in rows if not is_live)
+
+
+def _select(columns: str, key: str, wanted: Collection[str]) -> str:
+    return f"SELECT {columns} {_FROM_OWN} AND {key} IN ({sql.slots(wanted)})"
+
+
+def find(owner: Owner, session_id: str) -> Session | None:
+    """Return the owner's session, also a deleted one, or None."""
+    return Session.objects.filter(owned_by(owner), session_id=session_id).first()
+
+
+def claim(owner: Owner, session_id: str) -> Session:
+    """Return the owner's session, created if missing, with an engine id that no other user holds.
+
+    Call inside a transaction: until it ends, other claims of the id and writers to the session wait. Raises:
+    `EngineRefused` for a deleted session and an erased user.
+    """
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":  # SQLite runs one write transaction at a time anyway
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [session_id])
+        is_new = sessions.create(cursor, owner, session_id) is not None
+    # The user must still have the name under which an erasure notes what EverOS keeps: it would not note a session
+    # created after it, and a new user of both names could reach its data.
+    if is_new and not sql.rows(_has_name_statement(), [sql.uuid_value(owner.user_pk), owner.user_id]):
+        raise EngineRefused(_("This user was erased."))
+    session = Session.objects.get(owned_by(owner), session_id=session_id)
+    if session.deleted_at is not None:
+        raise EngineRefused(_("This session was deleted permanently: choose another session_id."))
+    same_id = [session.engine_session_id, session.app_id, session.project_id]
+    older_of_other = [session.pk, sql.uuid_value(session.user_id)]
+    held = [*same_id, *older_of_other, _digest_of(session)]
+    if not is_kept_whole(session.engine_session_id) or sql.rows(_IS_HELD_BY_OTHER, held)[0][0]:
+        session.engine_session_id = unique_session_id(session_id, owner.user_pk)
+        session.save(update_fields=["engine_session_id"])
+    return session
+
+
+@cache
+def _has_name_statement() -> str:
+    return f"{_HAS_NAME} FOR NO KEY UPDATE" if connection.features.has_select_for_no_key_update else _HAS_NAME
+
+
+def mark_flush_sent(session: Session, now: datetime) -> datetime | None:
+    """Record that a flush is being sent. Return the time of an earlier one that is unconfirmed, else None."""
+    if is_flush_open(session):
+        return session.flushed_at
+    session.flushed_at, session.searchable_at = now, None
+    session.save(update_fields=["flushed_at", "searchable_at"])
+    return None
+
+
+def mark_flush_ended(session: Session, searchable_at: datetime) -> None:
+    session.searchable_at = searchable_at
+    session.save(update_fields=["searchable_at"])
+
+
+def open_flushes(since: datetime, before: datetime, limit: int) -> list[Session]:
+    """Return sessions with an unconfirmed flush sent in that period, round-robin by user, latest first.
+
+    They come with their users.
+    """
+    unconfirmed = Session.objects.filter(searchable_at__isnull=True, deleted_at__isnull=True)
+    sent = unconfirmed.filter(flushed_at__gte=since, flushed_at__lt=before).select_related("user")
+    return list(sent.annotate(turn=sql.turn_of_user("-flushed_at")).order_by("turn", "-flushed_at")[:limit])
+
+
+def is_flush_open(session: Session) -> bool:
+    """Return True if a flush was sent and its result is unknown."""
+    return session.flushed_at is not None and session.searchable_at is None
+
+
+def schedule_retry(session: Session, at: datetime | None) -> None:
+    """Record when the session's unconfirmed calls are retried next; None if no call failed."""
+    if session.retry_at != at:
+        session.retry_at = at
+        session.save(update_fields=["retry_at"])
+
+
+def note_erased_user(user_id: str, sessions: Iterable[Session]) -> None:
+    """Record the names that the engine still has of an erased user and their sessions."""
+    _record({_digest("user", user_id), *map(_digest_of, sessions)})
+
+
+def note_left_session(session: Session) -> None:
+    """Record the name of a living user's session that left data in the engine."""
+    _record({_digest_of(session)})
+
+
+def is_erased_user(user_id: str) -> bool:
+    """Return True if an erased user had this name."""
+    return LeftUpstream.objects.filter(digest=_digest("user", user_id)).exists()
+
+
+def is_left_session(session: Session) -> bool:
+    """Return True if a moved session, or one of an erased user, had this name."""
+    return LeftUpstream.objects.filter(digest=_digest_of(session)).exists()
+
+
+def _digest_of(session: Session) -> str:
+    return _digest("session", session.app_id, session.project_id, session.engine_session_id)
+
+
+def _record(digests: Collection[str]) -> None:
+    LeftUpstream.objects.bulk_create([LeftUpstream(digest=digest) for digest in digests], ignore_conflicts=True)
+
+
+def _digest(*names: str) -> str:
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()

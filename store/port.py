@@ -1,0 +1,281 @@
+"""The engine interface: how the gateway stores and finds memories.
+
+`engines.embedded` (this database) and `remote.everos` (EverOS over HTTP) implement `Engine`. Code above imports this
+module and `engines.registry` only.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import wraps
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
+from uuid import UUID
+
+from core import monitoring
+from core.errors import GatewayError, Unreadable
+from core.messages import Message as _
+from core.network.url_policy import AddressPolicy, BadAddress, check_uri
+from core.persistence.database_errors import database_errors
+from core.persistence.file_keys import FileKey
+from store.models import Memory, PendingDeletion, PendingMedia, Session
+from store.storage import Draft
+from store.types import (
+    ContentItem,
+    ListPage,
+    ListRequest,
+    Message,
+    Owner,
+    SearchRequest,
+    SearchResult,
+    StoredMemory,
+    Wording,
+)
+
+FlushStatus = Literal["extracted", "no_extraction"]
+MODEL_ENDPOINTS = ("embeddings", "llm", "vision", "transcription", "rerank")
+"""The parts of the embedded engine's report about endpoints of models."""
+HEALTH_TIMEOUT_SECONDS = 2.0
+"""The timeout of health checks by background tasks."""
+
+
+class KeptAsText(NamedTuple):
+    """An address in a message that was not read: the item is stored as text. Positions count from 0."""
+
+    message: int
+    item: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddResult:
+    """The result of an add. `status` is "accumulated" or "extracted", `request_id` the engine's trace id."""
+
+    status: str
+    message_count: int
+    request_id: str
+    kept_as_text: Sequence[KeptAsText] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlushResult:
+    """The result of a flush. `searchable_at_ms` (Unix time) is when search finds the memories; None: not yet known."""
+
+    status: FlushStatus
+    memory_count: int
+    request_id: str
+    searchable_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The state of an engine. `data` is the engine's own report, `error` the cause in words for operators."""
+
+    status: Literal["ok", "unavailable"]
+    base_url: str | None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
+
+
+class Engine(Protocol):
+    """The methods of every engine.
+
+    They raise `EngineError`s only; `search` also `InvalidInput`. `store.table.MemoryTable` has `list`, `find`, `hide`,
+    `hide_sessions` and `replace` for all engines; `engine_call` decorates `add`, `describe`, `flush`, `search` and
+    `delete`.
+    """
+
+    label: str
+    """"embedded" or "upstream", for pages and metrics."""
+    is_external: bool
+    """True if the engine stores memories outside this database: outcomes of calls can be unknown until confirmed, the
+    engine reads documents itself, and memories have other ids than their messages."""
+
+    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+        """Append messages to the session's buffer. Equal (session, sender, role, time, content) is one message.
+
+        An address that cannot be read is kept as text, unless it is the file of a resource's session. Raises:
+        `EngineRefused` for a deleted session.
+        """
+
+    def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
+        """Store title and description of a file that cannot be read. A later `add` of the message replaces them.
+
+        Return False if the file has neither, or the engine stores nothing without the file.
+        """
+
+    def flush(self, owner: Owner, session_id: str) -> FlushResult:
+        """Turn the session's buffer into memories; none for an unknown session."""
+
+    def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
+        """Answer several queries of one user together, in their order, without hidden memories.
+
+        Raises: `InvalidInput` for filters, and for a method that the engine lacks.
+        """
+
+    def delete(self, owner: Owner, session_id: str) -> None:
+        """Delete a session permanently, as far as the engine can. Later writes to it are refused.
+
+        What an external engine has to delete itself is recorded as pending (`remote.deletions`).
+        """
+
+    def list(self, owner: Owner, request: ListRequest) -> ListPage:
+        """Return a page of the owner's memories, newest first: live ones, or those in the trash."""
+
+    def find(
+        self, user_pk: UUID, memory_id: str, *, app_id: str | None = None, project_id: str | None = None
+    ) -> Sequence[StoredMemory]:
+        """Return the user's memories with that id, hidden ones too: at most one per scope."""
+
+    # The next three use this database only, so they can run in the transaction of the decision.
+
+    def hide(self, owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
+        """Hide memories from searches and lists; `at` None shows them again."""
+
+    def hide_sessions(self, owner: Owner, session_ids: Collection[str], at: datetime | None) -> Set[str]:
+        """Hide whole sessions, or with `at` None show them again; return the ids of those that exist."""
+
+    def replace(self, owner: Owner, wordings: Mapping[str, Wording]) -> None:
+        """Replace the wording of memories, given by memory id, in rows and index.
+
+        Raises: KeyError for a memory that the owner does not have.
+        """
+
+    def health(self, timeout_seconds: float) -> Health:
+        """Return the state of the engine. Never raises, never exceeds the timeout."""
+
+    def capabilities(self) -> Mapping[str, bool]:
+        """Return what is available now: the search methods, `llm` (a language model) and `delete` (for good)."""
+
+
+class ExternalEngine(Engine, Protocol):
+    """An engine outside this database. Messages are recorded in the journal before they are sent."""
+
+    def find_sessions(self, owner: Owner) -> Iterator[int]:
+        """Record the owner's sessions that only the engine has; yield the number of new ones after each call."""
+
+    def copy_memories(self, owner: Owner, session: Session) -> int:
+        """Copy the engine's memories of a session that the store lacks, for a backfill; return their number."""
+
+    def retry_unconfirmed(self, owner: Owner, session: Session) -> Sequence[Message]:
+        """Send unconfirmed messages again; return those that are confirmed now. Raises: `EngineUnavailable`."""
+
+    def check_flush(self, owner: Owner, session: Session) -> int:
+        """Copy new memories of an unconfirmed flush and end it if it is complete; return the number of copies."""
+
+    def recover(self, owner: Owner, session: Session) -> int:
+        """Copy the memories that a flush reported as without result may have made; return how many there are."""
+
+    def delete_permanently(self, deletions: Sequence[PendingDeletion]) -> int:
+        """Delete permanently what the rows name: memories of one owner, or one session or agent.
+
+        Return the number of entries that the engine counts. A repeated call is harmless. Raises: `EngineUnavailable`,
+        also while the engine is making memories of the session, and `EngineRefused`.
+        """
+
+    def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> None:
+        """Add and flush `messages` in a session that is hidden until a move is complete, then add `waiting` unflushed.
+
+        Raises: `EngineRefused` if the engine makes no memories of the messages.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The unsaved memories of a message. `batch_id` is its flush, empty if it was not flushed.
+
+    `is_whole` is False if content was left out: images, sounds and unreadable files.
+    """
+
+    batch_id: str
+    drafts: tuple[Draft, ...]
+    is_whole: bool
+
+    @property
+    def memories(self) -> Sequence[Memory]:
+        return [memory for draft in self.drafts for memory in draft.memories]
+
+
+class LocalEngine(Engine, Protocol):
+    """The engine of this database. Moves between engines replay messages into it."""
+
+    def memory_ids(self, owner: Owner, session_id: str, message: Message) -> Sequence[str]:
+        """Return the first memory id of each part of a message."""
+
+    def replay(self, owner: Owner, session_id: str, message: Message, batch_id: str) -> Replay:
+        """Read a message's documents and prepare its memories, outside a transaction. Raises: `EngineUnavailable`."""
+
+    def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
+        """Save and index memories at the end of a locked session. Call inside a transaction."""
+
+    def adopt(self, owner: Owner, memories: Sequence[Memory]) -> None:
+        """Make copies of an external engine's memories local under their ids. Call inside a transaction."""
+
+    def queue_extraction(self, user_pk: UUID | None = None) -> None:
+        """Queue flushed messages without derived memories for extraction, of one user or of all."""
+
+    def extract(
+        self, seconds: float, *, clock: Callable[[], datetime] = ..., should_end: Callable[[], bool] = ...
+    ) -> int:
+        """Extract pending messages for about `seconds`. Return how many answers of the model were used."""
+
+    def queue_media(self, session: Session, key: FileKey, mime_type: str | None) -> bool:
+        """Queue the picture or recording of a resource's session for a model; False if none is configured or needed."""
+
+    def read_media(
+        self,
+        kind: PendingMedia.Kind,
+        seconds: float,
+        *,
+        clock: Callable[[], datetime] = ...,
+        should_end: Callable[[], bool] = ...,
+        calls: int = ...,
+    ) -> int:
+        """Have a model read pending files for about `seconds`. Return how many of its answers were used."""
+
+
+def require_allowed_address(item: ContentItem) -> None:
+    """Check the address that an engine reads the item from, at the moment of use.
+
+    Rows of the journal, of resources and of imported archives may contain addresses that requests could not bring now:
+    settings change, and older versions accepted others. Raises: `Unreadable`.
+    """
+    uri = item.ingest_uri or item.uri
+    if uri is None or item.file is not None:
+        return
+    try:
+        check_uri(uri, AddressPolicy.from_settings())
+    except BadAddress as error:
+        raise Unreadable(_("The address %(cause)s.", cause=error.message)) from None
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+_Engine = TypeVar("_Engine", bound=Engine)
+
+
+def engine_call(method: Callable[Concatenate[_Engine, _P], _R]) -> Callable[Concatenate[_Engine, _P], _R]:
+    """Count and time the calls of a method in the metrics. Raises: `EngineUnavailable` if the database fails.
+
+    The outcome label is `ok` or the code of the error.
+    """
+    call = method.__name__
+
+    @wraps(method)
+    def measured(self: _Engine, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        started_at, outcome = time.perf_counter(), "ok"
+        try:
+            with monitoring.span(f"{self.label} {call}"), database_errors():
+                return method(self, *args, **kwargs)
+        except GatewayError as error:
+            outcome = error.code
+            raise
+        except Exception:
+            outcome = "error"
+            raise
+        finally:
+            monitoring.count_engine_call(self.label, call, outcome, time.perf_counter() - started_at)
+
+    return measured

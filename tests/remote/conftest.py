@@ -1,0 +1,89 @@
+"""A stub upstream for each test, mocked responses for tests that need no socket, and a client that does not wait."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import responses
+
+from remote.client.client import Client
+from remote.client.resilience import Retry
+from remote.everos import EverOSEngine
+from store.types import ContentItem, Message, Owner, Role
+from tests.stub_upstream import StubUpstream
+
+
+@pytest.fixture
+def stub() -> Iterator[StubUpstream]:
+    with StubUpstream() as running:
+        yield running
+
+
+EVEROS_URL = "http://everos.invalid"
+
+
+class MockedEverOS(responses.RequestsMock):
+    """Respond with the given answers in their order, then repeat the last one."""
+
+    def answer(self, path: str, *answers: Any, status: int = 200, **options: Any) -> None:
+        """Answer calls to a path below `/api/v1/` with JSON objects or bytes."""
+        method = responses.GET if path.startswith("tasks/") else responses.POST
+        for answer in answers:
+            body = {"body": answer} if isinstance(answer, bytes) else {"json": answer}
+            options.setdefault("content_type", "application/json")
+            self.add(method, f"{EVEROS_URL}/api/v1/{path}", status=status, **body, **options)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the last path segments of the calls received so far."""
+        return [str(call.request.url).rpartition("/")[2] for call in self.calls]
+
+
+@pytest.fixture
+def mocked() -> Iterator[MockedEverOS]:
+    with MockedEverOS(assert_all_requests_are_fired=False) as mocked_calls:
+        yield mocked_calls
+
+
+NOON = 1_781_172_177_000
+
+
+def no_wait(_: float) -> None:
+    """Replace `time.sleep`."""
+
+
+def make_client(
+    stub: StubUpstream | str = EVEROS_URL,
+    *,
+    timeout_seconds: float = 5.0,
+    attempts: int = 1,
+    clock: Callable[[], float] = time.monotonic,
+    settle_seconds: float = 0.0,
+) -> Client:
+    retry = Retry(attempts=attempts, delay_seconds=0.01, sleep=no_wait, jitter=lambda: 0.0)
+    url = stub if isinstance(stub, str) else stub.url
+    return Client(url, timeout_seconds=timeout_seconds, retry=retry, settle_seconds=settle_seconds, clock=clock)
+
+
+@pytest.fixture
+def client(stub: StubUpstream) -> Client:
+    return make_client(stub)
+
+
+def make_engine(stub: StubUpstream, *, attempts: int = 1, timeout_seconds: float = 5.0) -> EverOSEngine:
+    """Return an engine that does not wait between checks of the stub."""
+    client = make_client(stub, attempts=attempts, timeout_seconds=timeout_seconds)
+    return EverOSEngine(client, batch_size=3, sleep=no_wait)
+
+
+@pytest.fixture
+def engine(stub: StubUpstream) -> EverOSEngine:
+    return make_engine(stub)
+
+
+def message_of(owner: Owner, text: str, timestamp_ms: int = NOON, role: Role = "user", sender_id: str = "") -> Message:
+    """Return a message of the owner, or of the agent `sender_id`."""
+    return Message(sender_id or owner.user_id, role, timestamp_ms, (ContentItem("text", text=text),))
