@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -72,8 +73,9 @@ def stored(server: RunningServer) -> dict[str, Any]:
 def files_of(server: RunningServer) -> list[Path]:
     """Return the stored files, without the file of the storage id and files in quarantine."""
     root = server.data_dir / "storage"
-    found = [path for path in root.rglob("*") if path.is_file() and path != root / FILE]
-    return [path for path in found if quarantine.FOLDER not in path.parts]
+    # Unlike `rglob`, `os.walk` passes over a folder that the server removes meanwhile.
+    found = [Path(folder) / name for folder, _folders, names in os.walk(root) for name in names]
+    return [path for path in found if path != root / FILE and quarantine.FOLDER not in path.parts]
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
