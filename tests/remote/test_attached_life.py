@@ -81,24 +81,30 @@ class Life:
                 stack.callback(stub.heal, "*")
             yield
 
-    def say(self, count: int) -> None:
-        """Add messages with new facts, ten to a session, and flush their sessions."""
-        new = [next(self.numbers) for _ in range(count)]
+    def say(self, count: int, *others: str) -> dict[int, str]:
+        """Add messages with new facts, ten to a session, and flush their sessions; return their senders.
+
+        The user and the others take turns.
+        """
+        senders = itertools.cycle([self.person.user_id, *others])
+        new = {next(self.numbers): next(senders) for _ in range(count)}
         for start in range(0, count, FACTS_OF_A_SESSION):
-            batch = new[start : start + FACTS_OF_A_SESSION]
+            batch = list(new)[start : start + FACTS_OF_A_SESSION]
             session_id = f"chat:c{batch[0]}"
             messages = [
                 {
-                    "sender_id": self.person.user_id,
+                    "sender_id": new[number],
                     "role": "user",
                     "timestamp": NOON_MS + 1000 * number,
                     "content": f"I like {said(number)}.",
                 }
                 for number in batch
             ]
-            call(self.person, "post", "/memories/add", session_id=session_id, messages=messages)
+            people = [{"id": other} for other in others]
+            call(self.person, "post", "/memories/add", session_id=session_id, messages=messages, participants=people)
             call(self.person, "post", "/memories/flush", session_id=session_id)
         self.facts |= dict.fromkeys(new, True)
+        return new
 
     def decide(self, count: int) -> None:
         """Delete `count` memories and correct as many, chosen among all that are shown."""
@@ -214,6 +220,21 @@ def live_and_check(life: Life, count: int, decisions: int) -> None:
 @pytest.mark.xfail(strict=True, raises=AssertionError, reason="While EverOS is away, nothing is searched.")
 def test_every_fact_is_shown_once_and_no_deleted_word_is_found(life: Life) -> None:
     live_and_check(life, 20, 2)
+
+
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="Deletion by sender is refused while EverOS is attached.")
+def test_a_person_who_leaves_a_group_chat_takes_only_her_own_facts(life: Life) -> None:
+    life.attach(life.first)
+    senders = life.say(6, "ben", "cleo")
+    assert call(life.person, "delete", "/memories", sender_id="cleo")["deleted_count"] == 2
+    life.facts |= {number: sender != "cleo" for number, sender in senders.items()}
+    life.check()
+    with life.away():
+        life.check()
+    life.detach()
+    life.check()
+    life.attach(life.first)
+    life.check()
 
 
 @pytest.mark.torture
