@@ -11,6 +11,7 @@ from core.ids import parse_session_id
 from core.messages import Message as _
 from core.persistence import sql
 from memories.models import Override, OverrideRevision, Tombstone
+from store import cover
 from store.models import Memory, Session, owned_by, owner_values
 from store.table import visible
 from store.types import Owner, StoredMemory
@@ -207,10 +208,11 @@ def session(owner: Owner, session_id: str, *, is_locked: bool = False) -> Sessio
 
 
 def counts(found: Iterable[Session]) -> dict[int, dict[str, int]]:
-    """Return the number of live memories, and of unflushed messages, of each session. One statement."""
+    """Return the number of shown memories, and of unflushed messages, of each session. One statement."""
     pending = Q(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
     rows = (
         visible(Memory.objects.filter(session__in=[session.pk for session in found], hidden_at__isnull=True))
+        .exclude(cover.is_left_out())
         .order_by()
         .values("session_id")
         .annotate(memories=Count("pk", filter=~pending), pending=Count("pk", filter=pending))

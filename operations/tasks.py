@@ -2,7 +2,7 @@
 
 import logging
 from datetime import timedelta
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from django.db import DatabaseError, connection
@@ -79,11 +79,13 @@ def run_jobs(run: Round) -> None:
 
 @periodic("index_words", series=MAINTENANCE)
 def index_words(run: Round) -> bool:
-    """Put a part of the memories that wait into the word index; return True if there may be more."""
-    for _ in islice(rebuild.fill_words(), INDEXED_BATCHES):
+    """Put a part of the memories that wait into the indexes of words; return True if there may be more."""
+    if rebuild.is_needed():  # `manage.py rebuild_index` fills both
+        return False
+    for _ in islice(chain(rebuild.fill(), rebuild.fill_words()), INDEXED_BATCHES):
         if run.should_end():
             return False
-    return bool(words.pending_count())
+    return bool(rebuild.pending_count() or words.pending_count())
 
 
 @periodic("check_integrity", every=timedelta(days=1))

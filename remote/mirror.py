@@ -19,6 +19,7 @@ from remote.client import wire
 from remote.client.client import Client
 from remote.client.hits import Names, hits_of
 from remote.engine_ids import AgentNames
+from store import storage
 from store.models import Memory, Session, owned_by, owner_columns
 from store.types import Owner
 
@@ -113,7 +114,11 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
     ]
     for memory in new:
         repair_row(memory)
-    Memory.objects.bulk_create(new, ignore_conflicts=True)
+    with transaction.atomic():
+        Session.objects.select_for_update().get(pk=session.pk)  # another process may copy the same
+        known = storage.known(owner, [memory.memory_id for memory in new])
+        new = [memory for memory in new if memory.memory_id not in known]
+        storage.insert(owner, new)
     return len(new)
 
 

@@ -14,6 +14,7 @@ from remote.client import wire
 from remote.client.hits import Names, build_result, collect_hits
 from remote.client.queries import Payload, payloads_of, session_ids_in
 from remote.engine_ids import AgentNames
+from store import cover
 from store.search import records
 from store.search.search import MAX_TERMS, hits_of, rank
 from store.text.tokens import query_tokens
@@ -103,7 +104,7 @@ def _is_unscoped(request: SearchRequest) -> bool:
 
 def _with_local_hits(owner: Owner, requests: Sequence[SearchRequest], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
     """Add the hits of the local index, and drop EverOS's hits of overridden memories. At most two SQL statements."""
-    ranked = rank(owner, requests)
+    ranked = rank(owner, requests, left_out=cover.left_out(remote_ranks=True))
     pks = {pk for of_request in ranked for pk, _score in of_request}
     everos_ids = {hit.memory_id for of_request in hits for hit in of_request}
     with_hidden = any(request.with_hidden for request in requests)

@@ -142,7 +142,7 @@ class Memory(CheckedModel):
     `seq` orders a session's memories, `created_at_ms` is when the message was sent (Unix milliseconds). `batch_id` is
     the call or flush that groups memories. `is_indexed`: the keyword index holds its tokens, `token_count` of them.
     Derived memories name their `sources` and the memories that they replace (`supersedes`), both by memory id;
-    `original_text` is what the model wrote. `payload` is the engine's own data.
+    `original_text` is what the model wrote. `is_covered`: see `store.cover`. `payload` is the engine's own data.
     """
 
     class Type(models.TextChoices):
@@ -212,6 +212,12 @@ class Memory(CheckedModel):
     payload = ReadableJSONField(_("payload"), default=dict, blank=True)
     created_at_ms = models.BigIntegerField(_("created at ms"))
     origin = models.CharField(_("origin"), max_length=10, choices=Origin, default=Origin.EMBEDDED)
+    is_covered = models.BooleanField(
+        _("is covered"),
+        default=False,
+        db_default=False,
+        help_text=_("A derived memory of the remote is shown in its place."),
+    )
     is_indexed = models.BooleanField(_("is indexed"), default=False)
     token_count = models.IntegerField(_("token count"), default=0)
     hidden_at = models.DateTimeField(
@@ -238,9 +244,10 @@ class Memory(CheckedModel):
             models.Index(fields=["session", "seq"], name="memory_in_session"),
             models.Index(
                 fields=["id"],
-                condition=models.Q(is_indexed=False) & ~models.Q(origin="upstream"),
+                condition=models.Q(is_indexed=False) & (~models.Q(origin="upstream") | models.Q(memory_type="episode")),
                 name="memory_not_indexed",
             ),
+            models.Index(fields=["user", "session"], condition=models.Q(is_covered=True), name="memory_covered"),
             models.Index(
                 fields=["user", "app_id", "project_id"],
                 condition=models.Q(is_indexed=True)

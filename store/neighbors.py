@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 
 from core.persistence.sql import slots
+from store import cover
 from store.models import is_settled_sql, owner_values
 from store.types import Owner
 
@@ -23,6 +24,7 @@ _SIDE: Final = f"""
         FROM store_memory m
         WHERE {_OWNED} AND m.session_id = %s AND (m.seq, m.created_at_ms, m.id) {{beyond}} (%s, %s, %s)
             AND m.hidden_at IS NULL AND m.origin <> 'extracted' AND NOT ({is_settled_sql("m")})
+            AND NOT {{left_out}}
         ORDER BY m.seq {{order}}, m.created_at_ms {{order}}, m.id {{order}} LIMIT %s
     ) AS side_{{number}}_{{side}}
 """
@@ -68,10 +70,10 @@ def context_windows(owner: Owner, memory_ids: Collection[str], count: int) -> di
 def _read_windows(
     cursor: Any, owned: list[Any], places: Sequence[Any], count: int
 ) -> Iterator[tuple[str, ContextWindow]]:
-    statements, values = [], []
+    statements, values, left_out = [], [], cover.is_left_out_sql("m")
     for number, (_, *place) in enumerate(places):
         for side in (_BEFORE, _AFTER):
-            statements.append(_SIDE.format(number=number, **side))
+            statements.append(_SIDE.format(number=number, left_out=left_out, **side))
             values += [*owned, *place, count]
     cursor.execute(" UNION ALL ".join(statements), values)
     sides: list[tuple[list[Neighbor], list[Neighbor]]] = [([], []) for _ in places]

@@ -1,13 +1,13 @@
 """Write and remove memories together with their index entries and statistics."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from django.db import connection, transaction
 
 from core.persistence import sql
-from store.index import keyword
+from store.index import keyword, pages
 from store.index.keyword import Entry
 from store.models import IndexStatistics, Memory, PendingMedia, owned_by, owner_values
 from store.types import Owner
@@ -101,6 +101,16 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
         keyword.remove(owner, {memory.pk: prepared.entry_of(memory) for memory in locked if memory.is_indexed})
         Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in locked]).delete()
         IndexStatistics.objects.filter(owned_by(owner), documents=0).delete()
+
+
+def set_covered(owner: Owner, rows: Collection[int], *, is_covered: bool) -> None:
+    """Write whether memories (by row id) are covered, in their rows and pages. Call inside a transaction."""
+    of_owner = Memory.objects.select_for_update().filter(owned_by(owner), pk__in=rows)
+    changed = list(of_owner.exclude(is_covered=is_covered).order_by("pk"))
+    for memory in changed:
+        memory.is_covered = is_covered
+    Memory.objects.filter(pk__in=[memory.pk for memory in changed]).update(is_covered=is_covered)
+    pages.write_cover(owner, [memory for memory in changed if memory.is_indexed])
 
 
 def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:

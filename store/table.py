@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from store import derived_memories
+from store import cover, derived_memories
 from store.index import keyword
 from store.models import IS_SETTLED, MANUAL_ORIGINS, Memory, Session, owned_by
 from store.types import ListPage, ListRequest, Owner, Position, StoredMemory, Wording
@@ -22,6 +22,7 @@ class MemoryTable:
         # `hidden_reason` says why the gateway hid a memory; it is empty for those that the user deleted.
         shown = Q(hidden_at__isnull=False, hidden_reason="") if request.is_deleted else Q(hidden_at__isnull=True)
         found = visible(Memory.objects.filter(owned_by(owner), shown, session__hidden_at__isnull=True))
+        found = found.exclude(cover.is_left_out())
         found = found.filter(_conditions(request))
         rows = list(found.order_by("-created_at_ms", "-pk")[: request.limit + 1])
         page = rows[: request.limit]
@@ -58,17 +59,14 @@ class MemoryTable:
             edited: list[Memory] = []
             for memory_id, wording in wordings.items():
                 memory = memories[memory_id]
-                was_indexed, old_entry = memory.is_indexed, keyword.entry_of(memory)
-                is_text_new = wording.text != memory.text
+                old_entry, is_text_new = keyword.entry_of(memory), wording.text != memory.text
                 memory.text, memory.category, memory.importance = wording
-                memory.is_indexed = _belongs_in_index(memory)
-                if is_text_new:
-                    edited.append(memory)
-                elif memory.is_indexed == was_indexed:
+                if not is_text_new:
                     continue  # the index contains neither category nor importance
-                if was_indexed:
+                edited.append(memory)
+                if memory.is_indexed:
                     removed[memory.pk] = old_entry
-                memory.token_count = 0
+                memory.is_indexed |= _is_copied_episode(memory)
                 if memory.is_indexed:
                     added[memory] = keyword.entry_of(memory)
                     memory.token_count = added[memory].length
@@ -87,11 +85,8 @@ def visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:
     return memories.filter(session__deleted_at__isnull=True).exclude(IS_SETTLED).select_related("user", "session")
 
 
-def _belongs_in_index(memory: Memory) -> bool:
-    """Return True if the keyword index must contain the memory. EverOS finds its own texts, except edited ones."""
-    if memory.origin == Memory.Origin.UPSTREAM:
-        return memory.memory_type == Memory.Type.EPISODE and memory.is_edited
-    return memory.is_indexed
+def _is_copied_episode(memory: Memory) -> bool:
+    return memory.origin == Memory.Origin.UPSTREAM and memory.memory_type == Memory.Type.EPISODE
 
 
 def _conditions(request: ListRequest) -> Q:

@@ -218,6 +218,7 @@ class StoredMemory:
     supersedes: Sequence[str] = ()
     superseded_by: str = ""
     hidden_reason: str = ""
+    is_covered: bool = False
     payload: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -93,6 +93,7 @@ def _passages(owner: Owner, resource: Resource) -> Selection:
         app_id=owner.app_id,
         project_id=owner.project_id,
         session_id=resource.session_id,
+        is_shown=True,
     )
 
 

@@ -18,7 +18,7 @@ from core.errors import NotFound
 from core.ids import check_name
 from memories.services import decisions, lookup
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
-from store import browse
+from store import browse, cover
 from store.browse import Selection
 from store.browse.selection import unindexed_rows_of
 from store.categories import TABS, tab_of
@@ -101,6 +101,7 @@ def list_memories(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
         session_id=text(params, "sessionId") or None,
         since_ms=moment_ms(params, "timeFrom"),
         until_ms=None if until_ms is None else until_ms + 1,  # the end is inclusive
+        is_shown=cover.leaves_any_out(principal.user_pk),  # else the rollups count them
     )
     number = whole(params, "page", 1)
     size = whole(params, "limit", DEFAULT_PAGE_SIZE, maximum=MAX_PAGE_SIZE)

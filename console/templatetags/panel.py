@@ -178,9 +178,10 @@ def columns(*labels: str, look: str = "", hidden: bool = False) -> SafeString:
 
 
 @register.simple_tag
-def badge(look: str, icon_name: str, label: str) -> SafeString:
-    """Return a label with an icon. `look` is ok, info, warn, bad, line or plain."""
-    return format_html('<span class="mg-badge is-{}">{}{}</span>', look, icon(icon_name), label)
+def badge(look: str, icon_name: str, label: str, title: str = "") -> SafeString:
+    """Return a label with an icon. `look` is ok, info, warn, bad, line or plain; `title` explains the label."""
+    titled = format_html(' title="{}"', title) if title else ""
+    return format_html('<span class="mg-badge is-{}"{}>{}{}</span>', look, titled, icon(icon_name), label)
 
 
 @register.filter

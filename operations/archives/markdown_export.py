@@ -70,6 +70,7 @@ def _entry(memory: Memory) -> str:
         "importance": memory.importance,
         "agent_id": memory.agent_id,
         "session_id": memory.session.session_id if memory.session else "",
+        **({"covered": True} if memory.is_covered else {}),
     }
     text = memory.text.replace("<!--", "<\\!--")  # a text cannot end its entry
     return f"\n<!-- memory {json.dumps(head, ensure_ascii=False)} -->\n{text}\n<!-- /memory -->\n"

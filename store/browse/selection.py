@@ -9,6 +9,7 @@ from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from core.times import from_ms
+from store import cover
 from store.browse import words
 from store.categories import TABS
 from store.models import Memory
@@ -26,6 +27,7 @@ class Selection:
     operators: without `user_pk` it spans all users. `in_trash` selects hidden memories whose session is not hidden:
     those that a user deleted (`hidden_by` user), or that the gateway hid, as superseded or with their source.
     `words` are tokens; a memory must contain all of them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`.
+    `is_shown` leaves out memories that are not shown to users and agents (`store.cover`).
     """
 
     user_pk: UUID | None = None
@@ -46,6 +48,7 @@ class Selection:
     hidden_by: Literal["user", "gateway"] | None = None
     hidden_since_ms: int | None = None
     hidden_until_ms: int | None = None
+    is_shown: bool = False
 
     def wanted_categories(self) -> tuple[str, ...] | None:
         """Return the categories that both `tab` and `categories` allow; None for any."""
@@ -132,6 +135,8 @@ def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet
     )
     by = {"user": ~_HIDDEN_BY_GATEWAY, "gateway": _HIDDEN_BY_GATEWAY, None: Q()}[selection.hidden_by]
     shown = visible(Memory.objects.filter(by, **state, **bounds)).order_by()
+    if selection.is_shown:
+        shown = shown.exclude(cover.is_left_out())
     if selection.words:
         shown = shown.filter(words.condition(selection.words, comes_first=begins_with_words))
     return shown

@@ -15,6 +15,7 @@ import orjson
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from store import cover
 from store.models import FactPage, IndexStatistics, Memory, owned_by, owner_values
 from store.types import Owner
 
@@ -29,9 +30,9 @@ ORIGINS: Final[Mapping[str, int]] = {
 """The number of each origin in a page. A new origin gets the next number, whatever its place among the others."""
 FACTS: Final = np.dtype([
     ("pk", "<i8"), ("session", "<i8"), ("at", "<i8"), ("seq", "<i4"), ("length", "<i4"),
-    ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "u1"), ("is_turn", "?"),
+    ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "u1"), ("is_turn", "?"), ("cover", "u1"),
 ])  # fmt: skip
-_FACT: Final = struct.Struct("<qqqiiIIIB?")
+_FACT: Final = struct.Struct("<qqqiiIIIB?B")
 """A record of `FACTS`. For a few records it is faster than numpy."""
 NAMED: Final = ("speaker", "sender", "agent")
 """The fields that are indexes into the names of their page."""
@@ -46,6 +47,7 @@ def layout_of(fields: np.dtype[Any], named: Sequence[str], origins: Mapping[str,
 LAYOUT: Final = layout_of(FACTS, NAMED, ORIGINS)
 _PACKED: Final = (
     "session", "created_at_ms", "seq", "token_count", "speaker", "sender_id", "agent_id", "origin", "chunk_index",
+    "is_covered", "text", "original_text", "sources",
 )  # fmt: skip
 """The columns of a memory that its facts are packed from."""
 Facts = npt.NDArray[np.void]
@@ -135,6 +137,26 @@ def remove(owner: Owner, pks: Collection[int]) -> None:
                 cursor.execute(_WRITE, [*owned, number, remaining.tobytes(), orjson.dumps(used).decode()])
 
 
+def write_cover(owner: Owner, memories: Collection[Memory]) -> None:
+    """Write the kinds of saved memories again (`store.cover`). Call inside the transaction that changes them."""
+    if not memories:
+        return
+    owned, kinds = owner_values(owner), {memory.id: cover.kind_of(memory) for memory in memories}
+    list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))  # the lock of all writers of the pages
+    with connection.cursor() as cursor:
+        cursor.execute(_ALL, owned)
+        pages = cursor.fetchall()
+        if any(page[-1] != LAYOUT for page in pages):
+            _rewrite(cursor, owner)
+            return
+        for number, packed, names, _layout in pages:
+            facts = np.frombuffer(packed, FACTS).copy()
+            changed = [place for place, pk in enumerate(facts["pk"].tolist()) if pk in kinds]
+            facts["cover"][changed] = [kinds[pk] for pk in facts["pk"][changed].tolist()]
+            if changed:
+                cursor.execute(_WRITE, [*owned, number, facts.tobytes(), names])
+
+
 def clear() -> None:
     """Remove the memories of all users."""
     with connection.cursor() as cursor:
@@ -187,6 +209,6 @@ def _pack(with_lengths: Iterable[tuple[Memory, int]], places: dict[str, int]) ->
         is_turn = one.chunk_index is None and one.origin != Memory.Origin.EXTRACTED
         packed += _FACT.pack(
             one.id, one.session_id or 0, one.created_at_ms, one.seq, length,
-            *named, ORIGINS[one.origin], is_turn,
+            *named, ORIGINS[one.origin], is_turn, cover.kind_of(one),
         )  # fmt: skip
     return packed

@@ -26,21 +26,14 @@ def is_needed() -> bool:
 
 
 def empty() -> None:
-    """Empty the index and mark all memories as pending.
-
-    EverOS memories with an override (few) are indexed again at once: only `is_indexed` distinguishes them from those
-    that EverOS alone finds.
-    """
+    """Empty the index and mark all memories as pending."""
     with database_errors(), temporary_data_on_disk(), transaction.atomic():
-        overridden = Memory.objects.filter(is_indexed=True, origin=Memory.Origin.UPSTREAM).select_related("user")
-        entries = {memory: keyword.entry_of(memory) for memory in overridden.select_for_update(of=("self",))}
         keyword.clear()
         IndexStatistics.objects.all().delete()
         Memory.objects.filter(is_indexed=True).update(is_indexed=False, token_count=0)
         IndexVersion.objects.all().delete()
         IndexVersion.objects.create(tokenizer=TOKENIZER_VERSION)
         words.queue_all()
-        _put(entries)
 
 
 def pending_count() -> int:

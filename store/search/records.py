@@ -8,6 +8,7 @@ from django.db import connection
 
 from core import readable
 from core.persistence import sql
+from store import cover
 from store.models import owner_values
 from store.types import MemoryType, Owner
 
@@ -16,13 +17,14 @@ _ROWS = """
         s.session_id, m.chunk_index, m.memory_type, m.category, m.agent_id, m.sender_id, m.speaker, m.text,
         m.text <> m.original_text, m.created_at_ms{vector}
     FROM store_memory m LEFT JOIN store_session s ON s.id = m.session_id {embedding}
-    WHERE {plus}m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND s.deleted_at IS NULL AND {shown} AND {which}
+    WHERE {plus}m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND s.deleted_at IS NULL AND {shown}
+        AND NOT {left_out} AND {which}
 """
 _PLUS = {"sqlite": "+", "postgresql": ""}
 """Keeps SQLite from scanning the index by user or origin to find a few memories by their ids."""
 _EMBEDDING = "LEFT JOIN store_embedding e ON e.memory_id = m.id AND e.space_id = %s"
 _IS_SHOWN = "m.hidden_at IS NULL AND s.hidden_at IS NULL"
-_OVERRIDDEN = "{plus}m.origin = 'upstream' AND m.is_indexed AND m.memory_id IN ({slots})"
+_OVERRIDDEN = "{plus}m.origin = 'upstream' AND m.text <> m.original_text AND m.memory_id IN ({slots})"
 
 
 class Row(NamedTuple):
@@ -82,6 +84,7 @@ def _fetch(
         plus=_PLUS[connection.vendor],
         which=which,
         shown="TRUE" if with_hidden else _IS_SHOWN,
+        left_out=cover.is_left_out_sql("m"),
     )
     found = sql.rows(statement, [*([] if space is None else [space]), *owner_values(owner), *values])
     rows = (Row(*_json_of(*row[:5]), *row[3:]) for row in found)

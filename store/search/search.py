@@ -3,7 +3,7 @@
 A third statement looks up the embedding space if the vector of a query is not cached.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -60,10 +60,15 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
     ]
 
 
-def rank(owner: Owner, requests: Sequence[SearchRequest]) -> list[list[Ranked]]:
-    """Return the best memories for each request by its own words, best first. At most one SQL statement."""
+def rank(
+    owner: Owner, requests: Sequence[SearchRequest], *, left_out: Collection[int] | None = None
+) -> list[list[Ranked]]:
+    """Return the best memories for each request by its own words, best first. At most one SQL statement.
+
+    `left_out` are kinds of memories (`store.cover`), by default those that are not shown.
+    """
     plan = SearchPlan("keyword")
-    ranker = _ranker(owner, requests, [plan] * len(requests), None, with_related=False)
+    ranker = _ranker(owner, requests, [plan] * len(requests), None, with_related=False, left_out=left_out)
     return [ranker.best(request, plan) if ranker else [] for request in requests]
 
 
@@ -96,6 +101,7 @@ def _ranker(
     space: Serving | None,
     *,
     with_related: bool,
+    left_out: Collection[int] | None = None,
 ) -> "_Ranker | None":
     """Read the snapshot that the requests need; None if they have neither terms nor vectors.
 
@@ -110,7 +116,15 @@ def _ranker(
         return None
     with_hidden = any(request.with_hidden for request in requests)
     prefix = keyword.prefix_of(owner)
-    read = snapshot.read(owner, all_terms, prefix, sessions=sessions_of(requests), space=space, with_hidden=with_hidden)
+    read = snapshot.read(
+        owner,
+        all_terms,
+        prefix,
+        sessions=sessions_of(requests),
+        space=space,
+        with_hidden=with_hidden,
+        left_out=left_out,
+    )
     return _Ranker(read, terms, all_terms)
 
 

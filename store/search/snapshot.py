@@ -15,6 +15,7 @@ import orjson
 from django.db import connection
 
 from core.persistence import sql
+from store import cover
 from store.index import VENDORS, pages
 from store.index.pages import FACTS, LAYOUT, NAMED, Facts
 from store.models import owner_values
@@ -104,9 +105,11 @@ def read(
     sessions: Collection[str] | None = (),
     space: Serving | None = None,
     with_hidden: bool = False,
+    left_out: Collection[int] | None = None,
 ) -> Snapshot:
     """Read a snapshot with the postings of `terms`, these sessions (None: all) and the vectors of `space`.
 
+    `left_out` are kinds of memories (`store.cover`), by default those that are not shown.
     Raises: `EmbeddingSpaceChanged`.
     """
     values = _values(owner, [prefix + term for term in terms], sessions, space)
@@ -119,8 +122,8 @@ def read(
         raise EmbeddingSpaceChanged
     if any(row[2] != LAYOUT for row in parts[_FACTS]):
         pages.update(owner)
-        return read(owner, terms, prefix, sessions=sessions, space=space, with_hidden=with_hidden)
-    return _snapshot(parts, with_hidden=with_hidden)
+        return read(owner, terms, prefix, sessions=sessions, space=space, with_hidden=with_hidden, left_out=left_out)
+    return _snapshot(parts, with_hidden=with_hidden, left_out=cover.left_out() if left_out is None else left_out)
 
 
 def _values(owner: Owner, terms: Sequence[str], sessions: Collection[str] | None, space: Serving | None) -> list[Any]:
@@ -152,8 +155,10 @@ def _statement(vendor: str, has_terms: bool, sessions: Literal["none", "some", "
     return statement + _VECTORS_PART if has_vectors else statement
 
 
-def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool) -> Snapshot:
+def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool, left_out: Collection[int]) -> Snapshot:
     facts, names = _merge_pages(parts[_FACTS])
+    if facts["cover"].any():  # without a remote, all are plain
+        facts = facts[~np.isin(facts["cover"], list(left_out))]
     closed = _ids_of([] if with_hidden else parts[_CLOSED])
     hidden = _ids_of(parts[_PROFILE] if with_hidden else [*parts[_HIDDEN], *parts[_PROFILE]])
     if len(closed) and len(facts):

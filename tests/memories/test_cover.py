@@ -305,7 +305,6 @@ def test_detaching_shows_messages_instead_of_narratives(gateway: Gateway) -> Non
     assert gateway.found("bicycle velocipede") == [BICYCLE]
 
 
-@rule("1d", "after detaching, a narrative whose messages are not here is not found")
 def test_detaching_keeps_narratives_without_messages(gateway: Gateway) -> None:
     gateway.settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = False
     gateway.say(BICYCLE)

@@ -208,7 +208,7 @@ def test_a_digest_takes_two_statements(engine: EverOSEngine, stub: StubUpstream,
             search_all(engine, alice)
         counts.append(len(queries))
         add_digests(stub, alice, "a walnut safe and its tea")
-    assert counts == [4, 6]
+    assert counts == [6, 8]
 
 
 def test_digests_are_omitted_while_a_session_is_deleted(

@@ -348,15 +348,15 @@ def test_one_search_does_not_use_all_concurrent_calls(engine: EverOSEngine, stub
     assert 1 < stub.most_at_once["search"] <= 8
 
 
-def test_a_search_takes_two_statements_regardless_of_its_size(engine: EverOSEngine, alice: Person) -> None:
+def test_a_search_takes_four_statements_regardless_of_its_size(engine: EverOSEngine, alice: Person) -> None:
     for number in range(9):
         remember(engine, alice, f"s{number}", "tea")
     requests = [SearchRequest("tea", session_ids=tuple(f"s{number}" for number in range(9))), SearchRequest("tea")]
     with CaptureQueriesContext(connection) as queries:
         results = engine.search(alice.owner, requests)
     assert [len(result.hits) for result in results] == [8, 8]
-    # Both read the sessions of a request; the first also checks whether the gateway has memories that EverOS lacks.
-    assert len(queries) == 2
+    # The sessions that are requested, those that EverOS returned, the local index, and what was found in it.
+    assert len(queries) == 4
 
 
 def test_memories_of_a_deleted_session_are_dropped_without_a_warning(

@@ -8,6 +8,7 @@ import numpy as np
 import orjson
 from django.db import connection
 
+from store import cover
 from store.index import keyword
 from store.index.pages import FACTS, PAGE_ROWS
 from store.models import FactPage, IndexStatistics, Memory, owned_by
@@ -36,14 +37,14 @@ def entries_of(owner: Owner) -> dict[int, dict[str, int]]:
 
 
 def facts_of(owner: Owner) -> dict[int, tuple[object, ...]]:
-    """Return session, sequence number, time, token count and speaker of each row in the pages, by row id."""
+    """Return session, sequence number, time, token count, cover and speaker of each row in the pages, by row id."""
     found: dict[int, tuple[object, ...]] = {}
     for page in FactPage.objects.filter(owned_by(owner)):
         facts, names = np.frombuffer(page.facts, FACTS), orjson.loads(page.names)
         assert 0 < len(facts) <= PAGE_ROWS
         for fact in facts:
             assert int(fact["pk"]) not in found
-            numbers = (int(fact[field]) for field in ("session", "seq", "at", "length"))
+            numbers = (int(fact[field]) for field in ("session", "seq", "at", "length", "cover"))
             found[int(fact["pk"])] = (*numbers, names[fact["speaker"]])
     return found
 
@@ -58,7 +59,10 @@ def assert_consistent(owner: Owner) -> None:
     }
     statistics = IndexStatistics.objects.filter(owned_by(owner)).first()
     assert facts_of(owner) == {
-        memory.pk: (memory.session_id or 0, memory.seq, memory.created_at_ms, memory.token_count, memory.speaker)
+        memory.pk: (
+            memory.session_id or 0, memory.seq, memory.created_at_ms, memory.token_count, cover.kind_of(memory),
+            memory.speaker,
+        )
         for memory in memories
     }
     counted = (statistics.documents, statistics.tokens) if statistics else (0, 0)

@@ -113,10 +113,12 @@ def test_a_removed_memory_leaves_pages_of_another_layout(engine: EmbeddedEngine,
     assert_consistent(alice.owner)
 
 
-def test_pages_without_a_number_are_read_as_they_are(engine: EmbeddedEngine, alice: Person) -> None:
-    """Databases of the versions before are not rewritten, and their processes go on writing during an upgrade."""
+def test_pages_without_a_number_are_of_the_first_layout(engine: EmbeddedEngine, alice: Person) -> None:
+    """Versions before the numbers wrote them, without what covers a memory."""
     remember(engine, alice.owner, "garden")
     page = FactPage.objects.get()
+    first = np.dtype([field for field in pages.FACTS.descr if field[0] != "cover"])
+    page.facts = np.frombuffer(page.facts, pages.FACTS)[list(first.names or ())].astype(first).tobytes()
     FactPage.objects.all().delete()
     with connection.cursor() as cursor:
         cursor.execute(
@@ -124,8 +126,10 @@ def test_pages_without_a_number_are_read_as_they_are(engine: EmbeddedEngine, ali
             "VALUES (%s, %s, %s, 0, %s, %s)",
             [*owner_values(alice.owner), page.facts, page.names],
         )
-    assert FactPage.objects.get().layout == pages.LAYOUT
+    assert FactPage.objects.get().layout == pages.layout_of(first, pages.NAMED, pages.ORIGINS)
     assert texts(search(engine, alice.owner, "garden")) == ["garden"]
+    assert FactPage.objects.get().layout == pages.LAYOUT
+    assert_consistent(alice.owner)
 
 
 def test_vector_pages_of_another_layout_are_not_read_and_written_again(
@@ -164,13 +168,14 @@ def test_the_layouts_are_those_of_stored_pages() -> None:
     assert pages.ORIGINS == {"embedded": 0, "upstream": 1, "panel": 2, "tool": 3, "extracted": 4}
     assert set(pages.ORIGINS) == set(Memory.Origin.values)
     # `_pack` writes the fields one by one in this order.
-    assert pages.FACTS.itemsize == 46
+    assert pages.FACTS.itemsize == 47
     assert pages.FACTS.descr == [
         ("pk", "<i8"), ("session", "<i8"), ("at", "<i8"), ("seq", "<i4"), ("length", "<i4"),
         ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "|u1"), ("is_turn", "|b1"),
+        ("cover", "|u1"),
     ]  # fmt: skip
-    # Another number makes all pages be written again; the first ones stay the defaults of the columns.
-    assert (pages.LAYOUT, layout.LAYOUT) == (1_187_811_388, 2_419_599_141)
+    # Another number makes all pages be written again. The defaults of the columns stay 1,187,811,388 and 2,419,599,141.
+    assert (pages.LAYOUT, layout.LAYOUT) == (592_436_150, 2_419_599_141)
     # Vectors are not computed again from anything here: another format needs a migration that converts them.
     assert layout.HALF.str == "<f2"
 

@@ -89,8 +89,15 @@ def test_a_rebuild_removes_entries_of_rows_deleted_without_the_engine(filled: Em
     assert_consistent(alice.owner)
 
 
-def test_unindexed_rows_of_an_upstream_stay_unindexed(filled: EmbeddedEngine, alice: Person) -> None:
-    Memory.objects.update(origin="upstream", is_indexed=False, token_count=0)
+def test_copies_of_a_remotes_memories_are_indexed_too(filled: EmbeddedEngine, alice: Person) -> None:
+    Memory.objects.update(origin="upstream")
+    run(force=True)
+    assert len(entries_of(alice.owner)) == 5
+    assert_consistent(alice.owner)
+
+
+def test_messages_recorded_for_a_remote_stay_unindexed(filled: EmbeddedEngine, alice: Person) -> None:
+    Memory.objects.update(origin="upstream", memory_type="unprocessed_message", is_indexed=False, token_count=0)
     run(force=True)
     assert entries_of(alice.owner) == {}
     assert not IndexStatistics.objects.exists()

@@ -1,0 +1,62 @@
+"""Decide which of a message and the memory that a remote derived from it is shown: one condition, for SQL and pages.
+
+A derived memory covers its sources. While a remote is attached, covered messages are not shown, whether it answers or
+not. Without one they are, and its memories are not, except those that a user edited and those without sources here.
+Operators, transcripts and exports see all of them.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import F, Q
+
+from store.models import Memory
+
+PLAIN: Final = 0
+COVERED: Final = 1
+"""A message that a derived memory covers."""
+COPY: Final = 2
+"""An unedited memory of a remote, whose sources are here."""
+SOLE_COPY: Final = 3
+"""An unedited memory of a remote, whose sources are not here."""
+
+_IS_COPY: Final = Q(origin=Memory.Origin.UPSTREAM, text=F("original_text")) & ~Q(sources=[])
+_IS_COPY_SQL: Final = "({0}.origin = 'upstream' AND {0}.text = {0}.original_text AND CAST({0}.sources AS text) <> '[]')"
+
+
+def is_attached() -> bool:
+    """Return True if a remote is attached, whether it answers or not."""
+    return bool(settings.MEMORY_GATEWAY_BACKEND_BASE_URL)
+
+
+def is_left_out() -> Q:
+    """Return the condition of memories that are not shown to users and agents."""
+    return Q(is_covered=True) if is_attached() else _IS_COPY
+
+
+def is_left_out_sql(row: str) -> str:
+    """Return `is_left_out` as SQL for rows of `store_memory` with that alias."""
+    return f"{row}.is_covered" if is_attached() else _IS_COPY_SQL.format(row)
+
+
+def left_out(*, remote_ranks: bool = False) -> tuple[int, ...]:
+    """Return the kinds of memories that a search leaves out. A remote that answers ranks its own memories."""
+    if remote_ranks:
+        return (COVERED, COPY, SOLE_COPY)
+    return (COVERED,) if is_attached() else (COPY,)
+
+
+def leaves_any_out(user_pk: UUID | None) -> bool:
+    """Return True if a memory of the user, or of any user, is not shown. One SQL statement."""
+    of_user = Q() if user_pk is None else Q(user_id=user_pk)
+    return Memory.objects.filter(of_user, is_left_out()).exists()
+
+
+def kind_of(memory: Memory) -> int:
+    """Return the kind of a memory, as the pages of facts hold it."""
+    if memory.is_covered:
+        return COVERED
+    if memory.origin != Memory.Origin.UPSTREAM or memory.is_edited:
+        return PLAIN
+    return COPY if memory.sources else SOLE_COPY
