@@ -27,6 +27,7 @@ def external_engine() -> ExternalEngine | None:
         settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS,
         settings.MEMORY_GATEWAY_RESOURCE_SEARCH_BATCH_SIZE,
         may_delete=settings.MEMORY_GATEWAY_EVEROS_DELETE,
+        search_seconds=settings.MEMORY_GATEWAY_BACKEND_SEARCH_SECONDS,
     )
 
 
@@ -38,8 +39,15 @@ def local_engine() -> LocalEngine:
 
 @cache
 def _everos(
-    base_url: str, timeout_seconds: float, attempts: int, delay_seconds: float, batch_size: int, *, may_delete: bool
+    base_url: str,
+    timeout_seconds: float,
+    attempts: int,
+    delay_seconds: float,
+    batch_size: int,
+    *,
+    may_delete: bool,
+    search_seconds: float,
 ) -> ExternalEngine:
     """Return the engine for these settings: connections, circuit breaker and limits belong to the process."""
     client = Client(base_url, timeout_seconds=timeout_seconds, retry=Retry(attempts, delay_seconds))
-    return EverOSEngine(client, batch_size=batch_size, may_delete=may_delete)
+    return EverOSEngine(client, batch_size=batch_size, may_delete=may_delete, search_seconds=search_seconds)

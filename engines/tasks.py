@@ -14,18 +14,24 @@ from store.vectors import fill
 LEASE: Final = timedelta(seconds=30)
 
 
+def _is_set(endpoint: str) -> Callable[[], bool]:
+    """Return a function that is true if the settings name this endpoint."""
+    return lambda: bool(getattr(settings, f"MEMORY_GATEWAY_{endpoint}_BASE_URL"))
+
+
 def _uses(endpoint: str) -> Callable[[], bool]:
     """Return a function that is true if the settings name this endpoint, and the embedded engine is in use."""
-    return lambda: bool(getattr(settings, f"MEMORY_GATEWAY_{endpoint}_BASE_URL")) and not get_engine().is_external
+    is_set = _is_set(endpoint)
+    return lambda: is_set() and not get_engine().is_external
 
 
-@periodic("find_missing_vectors", queue="embeddings", every=timedelta(days=1), when=_uses("EMBEDDING"), lease=LEASE)
+@periodic("find_missing_vectors", queue="embeddings", every=timedelta(days=1), when=_is_set("EMBEDDING"), lease=LEASE)
 def find_missing_vectors(_run: Round) -> None:
     """Mark memories without a vector that are not pending: written without an endpoint, or missed by a race."""
     fill.mark_missing_pending()
 
 
-@periodic("embed", queue="embeddings", when=_uses("EMBEDDING"))
+@periodic("embed", queue="embeddings", when=_is_set("EMBEDDING"))
 def embed(run: Round) -> int:
     """Embed until nothing is pending or the endpoint fails; return the number of memories.
 

@@ -29,6 +29,10 @@ _DECISIONS = """
     UNION ALL
     SELECT 'override', memory_id, session_id, override_id, original_text, text FROM memories_override
     WHERE user_id = %s AND app_id = %s AND project_id = %s AND undone_at IS NULL AND memory_id IN ({memories})
+    UNION ALL
+    SELECT 'tombstone', memory_id, '', '', '', '' FROM store_memory
+    WHERE memory_id IN ({memories}) AND user_id = %s AND app_id = %s AND project_id = %s
+        AND hidden_at IS NOT NULL
 """
 _DELETED_RESOURCES = """
     UNION ALL
@@ -77,14 +81,14 @@ _NOTHING: Final = Decisions(frozenset(), frozenset(), {})
 def decisions(owner: Owner, memory_ids: Sequence[str], session_ids: Sequence[str]) -> Decisions:
     """Return the active decisions about memories and sessions, and the sessions of deleted resources.
 
-    One statement, none without memories.
+    Memories that the gateway hid count as deleted: a remote may return them. One statement, none without memories.
     """
     if not memory_ids:
         return _NOTHING
     sessions = ", ".join(["(%s)"] * len(session_ids)) or "(NULL)"
     statement = _DECISIONS.format(memories=sql.slots(memory_ids), sessions=sessions)
     owned = owner_values(owner)
-    values = [*session_ids, *owned, *memory_ids, *owned, *owned, *memory_ids]
+    values = [*session_ids, *owned, *memory_ids, *owned, *owned, *memory_ids, *memory_ids, *owned]
     names = [parse_session_id(session_id) for session_id in session_ids]
     if resources := [name.rest for name in names if name.kind == "resource"]:
         statement += _DELETED_RESOURCES.format(resources=sql.slots(resources))

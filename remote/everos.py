@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown, Unreadable
-from core.limits.concurrency import Bulkhead, run_bounded, search_lock
+from core.limits.concurrency import Bulkhead
 from core.messages import Message as _
 from core.network.http_client import Deadline
 from core.persistence import files
@@ -23,9 +23,8 @@ from remote import deletions, journal, mirror
 from remote import flush as everos_flush
 from remote import search as everos_search
 from remote import sessions as external_sessions
-from remote.client import content, failures, wire
+from remote.client import content, failures
 from remote.client.client import AddAnswer, Client
-from remote.client.queries import Payload
 from remote.engine_ids import AgentNames
 from remote.journal import Batch, Entry
 from store import sessions, storage
@@ -36,12 +35,10 @@ from store.types import ContentItem, Message, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.upstream")
 
-CALLS_PER_SEARCH = 8
 _ROWS_AT_ONCE = 500
 _STAGED_AT_ONCE = 200
 _CAPABILITIES_TIME = timedelta(seconds=30)
 _CAPABILITIES = ("keyword", "vector", "hybrid", "agentic", "llm", "delete")
-_DEGRADED = _("The memory engine has no embedding model: searched by keyword only.")
 _HEALTH_SECONDS = 2.0
 
 
@@ -79,12 +76,14 @@ class EverOSEngine(MemoryTable):
         *,
         batch_size: int = 50,
         may_delete: bool = False,
+        search_seconds: float = 3.0,
         clock: Callable[[], datetime] = timezone.now,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
         self._batch_size = batch_size
         self._may_delete = may_delete
+        self._search_seconds = search_seconds
         self._clock = clock
         self._sleep = sleep
         self._writers = Bulkhead(1)
@@ -127,23 +126,11 @@ class EverOSEngine(MemoryTable):
 
     @engine_call
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
-        client = self._client_of(owner)
-        client.require_closed()
+        """Answer the requests together with EverOS; without it if it does not answer in time, or not validly.
 
-        def ask(payloads: Sequence[Payload]) -> list[wire.Records]:
-            deadline = client.deadline()
-            calls = [partial(client.search, payload, deadline) for payload in payloads]
-            with search_lock.released():
-                return run_bounded(calls, CALLS_PER_SEARCH)
-
-        try:
-            return everos_search.search(ask, owner, requests, self._batch_size)
-        except failures.NotConfigured:
-            if any(request.method != "hybrid" for request in requests):
-                raise
-            by_keyword = [replace(request, method="keyword") for request in requests]
-            results = everos_search.search(ask, owner, by_keyword, self._batch_size)
-            return [replace(result, degraded=_DEGRADED) for result in results]
+        Raises: `InvalidInput` for filters, `NotConfigured` if EverOS lacks the model of a method.
+        """
+        return everos_search.search(self._client_of(owner), owner, requests, self._batch_size, self._search_seconds)
 
     @engine_call
     def delete(self, owner: Owner, session_id: str) -> None:

@@ -1,33 +1,103 @@
-"""Answer the search requests of one user: build the calls to EverOS, map the answers, add the hits of the local index.
+"""Answer the search requests of one user: EverOS and the local index together, or the local index alone.
 
-The local index contains what EverOS lacks: overrides, memories written by operators and tools, and memories of the
-embedded engine that are not moved yet. EverOS finds an overridden memory by its original text; these hits are dropped.
+EverOS's calls and the search in the local index start together. EverOS has one deadline and one attempt; if it does not
+answer in time, or not validly, the local index answers alone, which contains copies of EverOS's memories. Otherwise it
+adds what EverOS lacks: overrides, memories written by operators and tools, and memories that are not moved yet. EverOS
+finds an overridden memory by its original text; these hits are dropped.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
 from itertools import chain
+from typing import Final
 
 import orjson
 
+from core.errors import EngineError, EngineUnavailable
+from core.limits.concurrency import run_bounded, search_lock
+from core.messages import Message as _
+from core.messages import joined
+from core.network.http_client import Deadline
 from remote import sessions
-from remote.client import wire
+from remote.client import failures, wire
+from remote.client.client import Client
 from remote.client.hits import Names, build_result, collect_hits
 from remote.client.queries import Payload, payloads_of, session_ids_in
 from remote.engine_ids import AgentNames
 from store import cover
 from store.search import records
-from store.search.search import MAX_TERMS, hits_of, rank
+from store.search import search as local_search
+from store.search.search import MAX_TERMS, Ranked, hits_of, rank
 from store.text.tokens import query_tokens
-from store.types import Hit, Owner, SearchRequest, SearchResult
+from store.types import Hit, Method, Owner, SearchRequest, SearchResult
+from store.vectors.client import wanted_model
 
-Ask = Callable[[Sequence[Payload]], list[wire.Records]]
+CALLS_PER_SEARCH: Final = 8
+AGENTIC_SECONDS: Final = 30.0
+"""How long EverOS may take for `agentic`, for which it calls its language model."""
+_NO_MODEL: Final = _("The memory engine has no embedding model: searched by keyword only.")
+_ALONE: Final = _("The gateway searched without it.")
+_Wait = Callable[[], list[wire.Records]]
 
 
-def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size: int) -> list[SearchResult]:
-    """Answer the requests in order; `ask` makes the calls. At most five SQL statements.
+def search(
+    client: Client, owner: Owner, requests: Sequence[SearchRequest], batch_size: int, seconds: float
+) -> list[SearchResult]:
+    """Answer the requests in order. EverOS has `seconds`, `AGENTIC_SECONDS` if a request is `agentic`.
 
-    Equal calls are made once, and the profile is requested once.
+    Raises: `InvalidInput` for filters, `NotConfigured` if EverOS lacks the model of a method.
     """
+    deadline = _deadline(client, requests, seconds)
+    try:
+        return _search_both(client, deadline, owner, requests, batch_size)
+    except failures.NotConfigured:
+        if any(request.method != "hybrid" for request in requests):
+            raise
+        by_keyword = [replace(request, method="keyword") for request in requests]
+        results = search(client, owner, by_keyword, batch_size, deadline.left_seconds)
+        return [replace(result, degraded=result.degraded or _NO_MODEL) for result in results]
+    except EngineError as error:
+        return _search_alone(owner, requests, error.detail)
+
+
+def _deadline(client: Client, requests: Sequence[SearchRequest], seconds: float) -> Deadline:
+    if any(request.method == "agentic" for request in requests):
+        seconds = max(seconds, AGENTIC_SECONDS)
+    now = time.monotonic()
+    waited = max((now - request.began_at for request in requests if request.began_at is not None), default=0.0)
+    return client.deadline(seconds - waited)
+
+
+def _search_alone(owner: Owner, requests: Sequence[SearchRequest], cause: str) -> list[SearchResult]:
+    """Search the local index: by our vectors if a model is configured and answers, else by keyword."""
+    has_vectors = wanted_model() is not None
+    here = [replace(request, method=_method_here(request.method, has_vectors=has_vectors)) for request in requests]
+    try:
+        results = local_search.search(owner, here)
+    except EngineUnavailable:  # the embedding endpoint
+        results = local_search.search(owner, [replace(request, method="keyword") for request in requests])
+    causes = ([cause, _ALONE, *([result.degraded] if result.degraded else [])] for result in results)
+    return [replace(result, degraded=joined(" ", why)) for result, why in zip(results, causes, strict=True)]
+
+
+def _method_here(method: Method, *, has_vectors: bool) -> Method:
+    if method == "agentic":
+        return "hybrid" if has_vectors else "keyword"
+    return method if has_vectors else "keyword"
+
+
+def _search_both(
+    client: Client, deadline: Deadline, owner: Owner, requests: Sequence[SearchRequest], batch_size: int
+) -> list[SearchResult]:
+    """Answer the requests with EverOS. At most five SQL statements.
+
+    Equal calls are made once, and the profile is requested once. Raises: the errors of the client.
+    """
+    client.require_closed()
     named = {
         session_id
         for request in requests
@@ -40,7 +110,10 @@ def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size
         first["include_profile"] = True
     bodies = [[orjson.dumps(payload) for payload in of_request] for of_request in payloads]
     calls = dict(zip(chain.from_iterable(bodies), chain.from_iterable(payloads), strict=True))
-    answers = dict(zip(calls, ask(list(calls.values())), strict=True))
+    wait = _start(client, list(calls.values()), deadline)
+    left_out = cover.left_out(remote_ranks=True)
+    ranked = rank(owner, requests, left_out=left_out) if is_filled else [[] for _request in requests]
+    answers = dict(zip(calls, wait(), strict=True))
     records = [[answers[body] for body in of_request] for of_request in bodies]
     names = _names(owner, requests, engine_ids, records)
     hits = [
@@ -51,11 +124,32 @@ def search(ask: Ask, owner: Owner, requests: Sequence[SearchRequest], batch_size
     if any(map(_is_without_session, chain.from_iterable(hits))) and sessions.is_erased_user(owner.user_id):
         hits = [[hit for hit in of_request if not _is_without_session(hit)] for of_request in hits]
     if is_filled:
-        hits = _with_local_hits(owner, requests, hits)
+        hits = _with_local_hits(owner, requests, hits, ranked)
     return [
         build_result(request, found, _full_at(of_request, its_records))
         for request, found, of_request, its_records in zip(requests, hits, payloads, records, strict=True)
     ]
+
+
+def _start(client: Client, payloads: Sequence[Payload], deadline: Deadline) -> _Wait:
+    """Start the calls in threads; return the function that waits for their answers. Raises: `NoAnswer`."""
+    if not payloads:
+        return lambda: []
+    if deadline.left_seconds <= 0:
+        raise failures.no_answer()
+    calls = [partial(client.search, payload, deadline) for payload in payloads]
+    executor = ThreadPoolExecutor(1, thread_name_prefix="upstream")
+    running = executor.submit(copy_context().run, run_bounded, calls, CALLS_PER_SEARCH)
+    executor.shutdown(wait=False)
+
+    def wait() -> list[wire.Records]:
+        try:
+            with search_lock.released():
+                return running.result(max(deadline.left_seconds, 0.0))
+        except TimeoutError:  # a host name that is not resolved, for one, knows no deadline
+            raise failures.no_answer() from None
+
+    return wait
 
 
 def _is_without_session(hit: Hit) -> bool:
@@ -102,29 +196,34 @@ def _is_unscoped(request: SearchRequest) -> bool:
     return request.session_ids is None or request.agent_id is not None
 
 
-def _with_local_hits(owner: Owner, requests: Sequence[SearchRequest], hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
-    """Add the hits of the local index, and drop EverOS's hits of overridden memories. At most two SQL statements."""
-    ranked = rank(owner, requests, left_out=cover.left_out(remote_ranks=True))
+def _with_local_hits(
+    owner: Owner,
+    requests: Sequence[SearchRequest],
+    hits: Sequence[Sequence[Hit]],
+    ranked: Sequence[Sequence[Ranked]],
+) -> list[list[Hit]]:
+    """Add the hits of the local index, and drop EverOS's hits of overridden memories. At most one SQL statement."""
     pks = {pk for of_request in ranked for pk, _score in of_request}
     everos_ids = {hit.memory_id for of_request in hits for hit in of_request}
     with_hidden = any(request.with_hidden for request in requests)
     rows = records.rows_and_overridden(owner, pks, everos_ids, with_hidden=with_hidden)
     overridden = {row.memory_id for row in rows.values()}
-    return [
-        [
-            *(hit for hit in found if hit.memory_id not in overridden),
-            *_scored(request.query, hits_of(owner, best, rows)),
-        ]
-        for request, found, best in zip(requests, hits, ranked, strict=True)
-    ]
+    merged = []
+    for request, found, best in zip(requests, hits, ranked, strict=True):
+        kept = [hit for hit in found if hit.memory_id not in overridden]
+        top = max((hit.score for hit in kept if hit.score is not None), default=1.0)
+        merged.append([*kept, *_placed(request.query, hits_of(owner, best, rows), top)])
+    return merged
 
 
-def _scored(query: str, hits: Iterable[Hit]) -> Iterator[Hit]:
-    """Score local hits by the fraction of the query's terms that they contain, similar to EverOS's scores of 0 to 1.
+def _placed(query: str, hits: Iterable[Hit], top: float) -> Iterator[Hit]:
+    """Score local hits among those of EverOS, whose best score is `top`.
 
-    The local score would be about 0.25 for a hit with each term once. The two scales still differ.
+    A hit has the share of the query's terms that it contains, of `top`: the scales of EverOS's methods differ, the
+    order within each does not. With all terms, it comes before EverOS's hits, halfway between `top` and 1.
     """
     terms = len(query_tokens(query)[:MAX_TERMS])
     for hit in hits:
         share = len(hit.legs["keyword"]["matched"]) / terms
-        yield hit._replace(score=share, raw={**hit.raw, "score": share})
+        score = (1 + top) / 2 if share == 1 else share * top
+        yield hit._replace(score=score, raw={**hit.raw, "score": score})

@@ -127,7 +127,7 @@ class SearchRequest:
     `session_ids` None searches all sessions; an empty tuple is not allowed, because it finds nothing. `reader` is one
     of the user's agents: manual memories for other agents are left out. `top_k` is 1–100. `filters` is a validated
     filter tree (`store.filters`). `with_hidden` includes memories that the user hid, to explain why they are missing
-    from results.
+    from results. `began_at` (`time.monotonic`) is when the caller began to wait; None: now.
     """
 
     query: str
@@ -141,6 +141,7 @@ class SearchRequest:
     enable_llm_rerank: bool = False
     filters: Mapping[str, Any] | None = None
     with_hidden: bool = False
+    began_at: float | None = field(default=None, compare=False)
 
 
 class Hit(NamedTuple):

@@ -139,6 +139,7 @@ def scope_requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRe
 
     A scope without sessions is omitted: an empty list must never become an unfiltered search.
     """
+    began_at = time.monotonic()
     sessions: dict[Scope, tuple[str, ...] | None] = {}
     if "current_chat" in command.scopes and command.conversation_id is not None:
         sessions["current_chat"] = (f"chat:{command.conversation_id}",)
@@ -148,7 +149,10 @@ def scope_requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRe
         sessions["all_user_memory"] = None
     return {
         scope: replace(
-            command, session_ids=session_ids, include_profile=command.include_profile and scope == next(iter(sessions))
+            command,
+            session_ids=session_ids,
+            include_profile=command.include_profile and scope == next(iter(sessions)),
+            began_at=began_at,
         )
         for scope, session_ids in sessions.items()
     }
@@ -166,7 +170,10 @@ def _query_engine(
     decisions = Decisions(frozenset(), frozenset(), {})
     pending = requests
     while pending:
-        results |= zip(pending, engine.search(owner, list(pending.values())), strict=True)
+        answers = dict(zip(pending, engine.search(owner, list(pending.values())), strict=True))
+        if results and all(answer.degraded and not results[scope].degraded for scope, answer in answers.items()):
+            break  # the remote stopped answering: keep what it found before
+        results |= answers
         decisions = _decisions(owner, [hit for result in results.values() for hit in result.hits])
         pending = {
             scope: replace(request, top_k=min(2 * request.top_k, MAX_TOP_K))

@@ -8,7 +8,7 @@ import copy
 import re
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeVar
 
 import orjson
@@ -188,11 +188,12 @@ class Client:
         return wanted <= {message.id for message in found.unprocessed_messages}
 
     def search(self, payload: Mapping[str, Any], deadline: Deadline) -> wire.Records:
-        return self._find(_SEARCH, payload, deadline, wire.Records)
+        """Search once, without retries: the gateway answers without EverOS after a failure."""
+        return self._find(_SEARCH, payload, deadline, wire.Records, replace(self._retry, attempts=1))
 
     def list(self, payload: Mapping[str, Any], deadline: Deadline) -> wire.Page:
         """Return one page of a user's or an agent's memories of one type."""
-        return self._find("/api/v1/memory/get", payload, deadline, wire.Page)
+        return self._find("/api/v1/memory/get", payload, deadline, wire.Page, self._retry)
 
     def health(self, deadline: Deadline) -> tuple[wire.HealthAnswer, dict[str, Any]]:
         """Return the checked answer and its raw JSON. Ignores the circuit breaker."""
@@ -217,10 +218,12 @@ class Client:
         _status, envelope = self._write(_DELETE_BY_IDS, orjson.dumps(payload), deadline)
         return wire.DeletedByIds.checked(envelope.data).deleted
 
-    def _find(self, path: str, payload: Mapping[str, Any], deadline: Deadline, shape: type[_Data]) -> _Data:
+    def _find(
+        self, path: str, payload: Mapping[str, Any], deadline: Deadline, shape: type[_Data], retry: Retry
+    ) -> _Data:
         body = orjson.dumps(payload)
         try:
-            return self._retry.call(
+            return retry.call(
                 lambda: shape.checked(self._read("POST", path, body, deadline).data), deadline, unknown=[]
             )
         except failures.InvalidResponse:

@@ -77,7 +77,9 @@ def is_rolled_up(selection: Selection) -> bool:
     """Return True if the rollups cover all conditions."""
     others = (selection.session_id, selection.origin, selection.memory_type)
     bounds = (selection.importance_min, selection.importance_max)
-    return not (selection.in_trash or selection.words or selection.is_shown) and all(condition is None for condition in (*others, *bounds))
+    return not (selection.in_trash or selection.words or selection.is_shown) and all(
+        condition is None for condition in (*others, *bounds)
+    )
 
 
 def tally(selection: Selection, edges_ms: Sequence[int], *, by_day: bool = False) -> list[Tally]:

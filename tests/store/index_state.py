@@ -60,7 +60,11 @@ def assert_consistent(owner: Owner) -> None:
     statistics = IndexStatistics.objects.filter(owned_by(owner)).first()
     assert facts_of(owner) == {
         memory.pk: (
-            memory.session_id or 0, memory.seq, memory.created_at_ms, memory.token_count, cover.kind_of(memory),
+            memory.session_id or 0,
+            memory.seq,
+            memory.created_at_ms,
+            memory.token_count,
+            cover.kind_of(memory),
             memory.speaker,
         )
         for memory in memories

@@ -82,9 +82,7 @@ def test_operators_see_all_of_them(alice: Person, stored: dict[str, Memory], sit
     assert browse.count(Selection(user_pk=alice.owner.user_pk)) == len(stored)
 
 
-def test_a_remote_that_answers_ranks_its_own_memories(
-    alice: Person, stored: dict[str, Memory], settings: Any
-) -> None:
+def test_a_remote_that_answers_ranks_its_own_memories(alice: Person, stored: dict[str, Memory], settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:9"
     [found] = rank(alice.owner, [SearchRequest("bicycle")], left_out=cover.left_out(remote_ranks=True))
     by_pk = {memory.pk: text for text, memory in stored.items()}
