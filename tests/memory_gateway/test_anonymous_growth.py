@@ -27,7 +27,7 @@ from tests.memory_gateway.routes import Route
 from tests.memory_gateway.test_urls import ROUTES, call_id
 
 pytestmark = pytest.mark.django_db
-FEW, SOME, MANY = 6, 50, 1000
+FEW, SOME, MANY = 6, 30, 1000
 WAYS = ("GET", "form", "JSON", "file", "PUT", "PATCH", "DELETE")
 # The pages of Django's admin for single models have the same guard: those of one model stand for all.
 OPEN = [
