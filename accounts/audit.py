@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple, Self
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
@@ -28,6 +28,8 @@ ANONYMOUS_ACTIONS: Final = ("operator.fail_sign_in", "operator.lock_out", "provi
 ANONYMOUS_EVENTS: Final = 20
 """The most events of each of them within ten minutes, and one more that counts the rest."""
 MAX_CLIENT_CHARS: Final = 200
+SUBJECTS_ADDED_FOR: Final = timedelta(days=2)
+"""The age up to which events of older processes get their users. During a rolling upgrade they write such events."""
 _SUBJECTS_AT_ONCE: Final = 5_000
 # The kind of an event follows from the verb of its action. Exports are changes: they take data out.
 _KINDS: Final = {
@@ -166,6 +168,32 @@ def delete_old(now: datetime) -> int:
         kind=AuditEvent.Kind.SIGN_IN, action__in=ANONYMOUS_ACTIONS, at__lt=now - ANONYMOUS_KEPT
     )
     return old.delete()[0]
+
+
+def add_missing_subjects(now: datetime) -> int:
+    """Add the rows of the users of events that processes of an older version wrote; return the number of events.
+
+    They name their users in `user_id` and in the detail, and are found within two days.
+    """
+    named = ~Q(user_id="") | Q(detail__has_key="users")
+    recent = AuditEvent.objects.filter(named, ~Exists(AuditSubject.objects.filter(event=OuterRef("pk"))))
+    repaired = 0
+    for event in list(recent.filter(at__gt=now - SUBJECTS_ADDED_FOR).order_by("pk")[:_SUBJECTS_AT_ONCE]):
+        listed = event.detail.get("users")
+        in_detail = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+        names = {name[:64] for name in (event.user_id, *in_detail)} - {""}
+        if not names:
+            continue
+        with transaction.atomic():
+            if not AuditEvent.objects.select_for_update().filter(pk=event.pk).exists():
+                continue  # its user was erased meanwhile
+            rows = [AuditSubject(event_id=event.pk, user_id=name) for name in sorted(names)]
+            AuditSubject.objects.bulk_create(rows, batch_size=_SUBJECTS_AT_ONCE, ignore_conflicts=True)
+            if in_detail:
+                del event.detail["users"]
+                event.save(update_fields=["detail"])
+        repaired += 1
+    return repaired
 
 
 def _event(

@@ -40,6 +40,7 @@ def clean_up(run: Round) -> int:
     """Finish erasures; remove what is old or has no row. Return the number of removed files."""
     now = run.clock()
     idempotency.forget_old(now)
+    audit.add_missing_subjects(now)
     may_purge = purge.may_purge(now)
     if may_purge:
         oauth.forget_old(now)

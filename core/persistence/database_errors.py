@@ -20,6 +20,7 @@ from core.errors import DatabaseDamaged, DatabaseNotWritable, EngineUnavailable
 from core.messages import MANAGE
 from core.messages import Message as _
 from core.persistence import files
+from core.persistence.readable_text import readable
 
 DAMAGED: Final = _(
     "The database is damaged and accepts no more writes. The operator must stop the gateway and restore a "
@@ -49,7 +50,7 @@ _damaged = threading.Event()
 
 
 class Connection(sqlite3.Connection):
-    """A SQLite connection that becomes read-only once the database is known to be damaged."""
+    """A SQLite connection whose rows can always be read, and that becomes read-only once damage is known."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -57,6 +58,9 @@ class Connection(sqlite3.Connection):
             _open_connections.add(self)
         if _damaged.is_set():
             self.execute("PRAGMA query_only = ON")
+
+    def cursor(self, factory: Any = sqlite3.Cursor) -> Any:
+        return super().cursor(readable(factory))
 
 
 def note_damage() -> None:

@@ -18,6 +18,7 @@ from core.persistence.sql import consistent_read
 from operations import files
 from operations.archives import serialization as rows
 from operations.archives.archive import Writer
+from operations.archives.deletions import sessions_of_tombstones
 from operations.commands import Report, no_report
 from operations.tables import EXPORTED, KEYS, PORTABLE, SESSIONS, Row, Table
 from remote.engine_ids import unique_session_id
@@ -108,3 +109,5 @@ def _rows(table: Table, user: MemoryUser) -> Iterator[Row]:
         if tuple(row[name] for name in SESSIONS.key) in shared:
             row["engine_session_id"] = unique_session_id(row["session_id"], user.pk)
         yield row
+    for session in sessions_of_tombstones(user):
+        yield rows.dump_row(table, session)

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import groupby, islice
 from pathlib import Path
 from textwrap import shorten
@@ -13,8 +12,7 @@ from typing import Literal, NamedTuple, cast
 from uuid import UUID
 
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import Exists, Model, OuterRef, Q, Subquery
-from django.db.models.functions import Coalesce, Now
+from django.db.models import Model
 
 from accounts.audit import Actor, record
 from accounts.models import AuditSubject, MemoryUser, UserKey
@@ -24,22 +22,19 @@ from core.localization import localized
 from core.persistence.file_keys import FileKey, file_key, is_key
 from core.persistence.files import require_free, stored_files
 from engines.registry import get_engine
-from memories.models import Tombstone
-from memories.services import decisions
 from operations import erase, files, tables
-from operations.archives import old_archives
+from operations.archives import deletions, old_archives
 from operations.archives.archive import VERSION, Reader
+from operations.archives.deletions import Deletions
 from operations.archives.export import FORMAT
 from operations.archives.repairs import storable_row
 from operations.archives.serialization import Loader, fields_of
 from operations.cleanup import purge
 from operations.commands import Report, no_report
 from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, PORTABLE, USER, Row, Table
-from resources.models import IN_TRASH, NOT_PURGED, Resource
-from resources.services import deletion
 from store import storage
 from store.index import keyword
-from store.models import IS_SETTLED, Memory, Session
+from store.models import Memory
 from store.types import Owner
 
 OnConflict = Literal["skip", "replace", "fail"]
@@ -81,24 +76,10 @@ class _ArchivedUser:
 
 
 @dataclass(frozen=True, slots=True)
-class _Deletions:
-    """The deletions of a replaced user.
-
-    These are active tombstones, the ids of the purged ones among them, the times of files in the trash by resource id,
-    and the ids of purged files.
-    """
-
-    tombstones: list[Tombstone]
-    purged: frozenset[str]
-    resources: dict[str, datetime | None]
-    purged_resources: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Replaced:
     keys: list[UserKey] = field(default_factory=list)
     files: set[FileKey] = field(default_factory=set)
-    deletions: _Deletions | None = None
+    deletions: Deletions | None = None
 
 
 def import_archive(
@@ -195,9 +176,13 @@ def _check(archive: Reader, one: _ArchivedUser, repairs: list[str]) -> None:
     users = [(line.row.pk, cast("MemoryUser", line.row).user_id) for line in _rows(archive, one, USER, loader)]
     if users != [(one.user.pk, one.user.user_id)]:
         raise InvalidInput(f"{one.folder}/user.jsonl does not contain the user that the manifest lists.")
+    matches = deletions.Matches()
     for table in PORTABLE[1:]:
-        changed = (line for line in _rows(archive, one, table, loader) if line.changes)
-        repairs += (f"{line.place}: {_said(line.changes)}" for line in changed)
+        for line in _rows(archive, one, table, loader):
+            with _naming(line.place):
+                matches.check(line.row, line.data)
+            if line.changes:
+                repairs.append(f"{line.place}: {_said(line.changes)}")
 
 
 def _said(changes: list[FieldError]) -> str:
@@ -271,9 +256,9 @@ def _save_all(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported)
                 for key in replaced.keys:
                     key.user = one.user
                     key.save_base(raw=True, force_insert=True)
-            _hold_deletions(one.user)
+            deletions.hold(one.user)
             if replaced.deletions:
-                _repeat_deletions(one.user, replaced.deletions, actor)
+                replaced.deletions.repeat(one.user, actor)
     except IntegrityError as error:
         raise Conflict(
             f"{one.user.user_id} was not imported: one of the user's rows already exists ({_first_line(error)})."
@@ -299,7 +284,7 @@ def _remove_existing(one: _ArchivedUser) -> _Replaced:
     replaced = _Replaced(
         list(UserKey.objects.filter(user=existing)),
         set(files.on_disk_of(existing.pk)),
-        _deletions_of(existing) if existing.pk == one.user.pk else None,  # else deletions of an unrelated user
+        Deletions.of(existing) if existing.pk == one.user.pk else None,  # else deletions of an unrelated user
     )
     tables.remove_rows(existing)
     tables.remove_user(existing)
@@ -380,48 +365,3 @@ def _naming(place: str) -> Iterator[None]:
     except InvalidInput as error:
         reason = " ".join(str(localized(error.detail)).split())  # values may have line ends
         raise InvalidInput(f"{place}: {reason}") from None
-
-
-def _hold_deletions(user: MemoryUser) -> None:
-    """Hide what has an active tombstone, and files in the trash, also if the archive shows them.
-
-    Call in the transaction that saves the rows.
-    """
-    active = Tombstone.objects.filter(user=user, undone_at__isnull=True)
-    same = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
-    shown = Memory.objects.exclude(IS_SETTLED).filter(user=user, hidden_at__isnull=True)
-    for of_memory in (active.filter(**same, memory_id=OuterRef("memory_id")), active.filter(row=OuterRef("pk"))):
-        deleted_at = Subquery(of_memory.values("created_at")[:1])
-        shown.filter(Exists(of_memory)).update(hidden_at=deleted_at, hidden_reason="")
-    open_ones = Session.objects.filter(user=user, hidden_at__isnull=True, deleted_at__isnull=True)
-    of_session = active.filter(**same, memory_id="", session_id=OuterRef("session_id"))
-    open_ones.filter(Exists(of_session)).update(hidden_at=Subquery(of_session.values("created_at")[:1]))
-    is_deleted = IN_TRASH | Q(deleted_at__isnull=False) | Q(status=Resource.Status.DELETED)
-    of_resource = Resource.objects.filter(is_deleted, **same, session_id=OuterRef("session_id"))
-    hidden_at = Coalesce(Subquery(of_resource.values("deleted_at")[:1]), Now())
-    open_ones.filter(Exists(of_resource)).update(hidden_at=hidden_at)
-
-
-def _deletions_of(user: MemoryUser) -> _Deletions:
-    tombstones = list(Tombstone.objects.filter(user=user, undone_at__isnull=True))
-    closed = Session.objects.filter(user=user, deleted_at__isnull=False)
-    scopes = set(closed.values_list("app_id", "project_id", "session_id"))
-    purged = frozenset(
-        one.pk
-        for one in tombstones
-        if (one.row_id is None if one.memory_id else (one.app_id, one.project_id, one.session_id) in scopes)
-    )
-    deleted = Resource.objects.filter(user=user, deleted_at__isnull=False)
-    in_trash = dict(deleted.filter(IN_TRASH).values_list("pk", "deleted_at"))
-    return _Deletions(tombstones, purged, in_trash, frozenset(deleted.exclude(IN_TRASH).values_list("pk", flat=True)))
-
-
-def _repeat_deletions(user: MemoryUser, deletions: _Deletions, actor: Actor) -> None:
-    """Repeat deletions on the imported rows. Call in the transaction that saves them."""
-    restored = Resource.objects.filter(user=user, deleted_at__isnull=True, pk__in=deletions.resources)
-    for resource_id in list(restored.values_list("pk", flat=True)):
-        deletion.delete_as(user.pk, user.user_id, resource_id, actor=actor, at=deletions.resources[resource_id])
-    brought_back = Resource.objects.filter(NOT_PURGED, user=user, pk__in=deletions.purged_resources)
-    for resource_id in list(brought_back.values_list("pk", flat=True)):
-        deletion.purge(resource_id, actor=actor, condition=NOT_PURGED)
-    decisions.reinstate(user, deletions.tombstones)

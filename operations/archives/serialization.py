@@ -44,8 +44,14 @@ def dump_rows(table: Table, user: MemoryUser) -> Iterator[Row]:
     related = [name for name, field in fields.items() if _has_natural_key(field)]
     rows = table.rows(user).select_related(*related) if related else table.rows(user)
     for row in rows.iterator(chunk_size=_BATCH_ROWS):
-        values = {name: _field_value(field, row) for name, field in fields.items()}
-        yield table.dump(row, {name: _as_json(value) for name, value in storable_row(fields, values)[0].items()})
+        yield dump_row(table, row)
+
+
+def dump_row(table: Table, row: Model) -> Row:
+    """Return a row as JSON data."""
+    fields = fields_of(table)
+    values = {name: _field_value(field, row) for name, field in fields.items()}
+    return table.dump(row, {name: _as_json(value) for name, value in storable_row(fields, values)[0].items()})
 
 
 class Loader:

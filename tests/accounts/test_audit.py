@@ -18,6 +18,9 @@ from django.utils import timezone
 from accounts import audit, services, sign_in
 from accounts.audit import Actor, Source, record, record_anonymous, record_opening
 from accounts.models import AuditEvent, AuditSubject
+from console.queries import trail_of
+from core.background.tasks import Round
+from operations.tasks import clean_up
 
 OPERATOR = Actor.operator("op")
 HERE = Source("203.0.113.7", "Firefox", "/admin/memory/list/")
@@ -225,3 +228,19 @@ def test_a_pasted_key_does_not_stand_in_the_trail(admin_client: Client, alice: A
     ).content.decode()
     assert alice.user_key not in page
     assert alice.user_key not in str(list(AuditEvent.objects.values()))
+
+
+def test_events_of_an_older_process_come_into_the_trail_of_their_users_once() -> None:
+    record(OPERATOR, "user.view", user_id="alice")
+    columns = {"actor_kind": "operator", "actor": "op", "subject_type": "memory"}
+    AuditEvent.objects.create(**columns, action="memory.delete", user_id="alice", subject_id="m_1")
+    AuditEvent.objects.create(**columns, action="memory.export", detail={"users": ["alice", "bob"], "count": 2})
+    AuditEvent.objects.create(**columns, action="job.run", detail={"users": 2})
+    nameless = AuditEvent.objects.create(**columns, action="search.list")
+    assert [event.action for event in trail_of("alice")] == ["user.view"]
+    for _ in range(2):
+        clean_up(Round())
+        assert sorted(event.action for event in trail_of("alice")) == ["memory.delete", "memory.export", "user.view"]
+        assert [event.action for event in trail_of("bob")] == ["memory.export"]
+    assert AuditEvent.objects.get(action="memory.export").detail == {"count": 2}
+    assert users_of(nameless) == []

@@ -161,6 +161,8 @@ def test_what_no_database_stores_is_repaired_and_listed(archive: Path, storage: 
         ("attachments", {"name": "a\x00"}),
         ("keys", {"label": "\ud800"}),
         ("memories", {"session": ["default", "default", "chat:none"]}),
+        ("memories", {"session": None}),
+        ("memories", {"app_id": "other"}),
         ("memories", {"app_id": 5}),
     ],
 )
@@ -345,6 +347,25 @@ def test_a_database_with_bad_decisions_is_exported_erased_and_imported_with_them
     assert [row["text"] for row in call(alice, "get", "/memories/trash")["trash"]] == ["One secret crab."]
     call_command("export_memory", str(again), "--all", "--with-keys", stdout=StringIO(), stderr=StringIO())
     assert edit_archive.contents(again) == edit_archive.contents(export)
+
+
+def test_the_deletion_of_a_session_that_the_gateway_lacks_is_exported_with_one(
+    alice: Person, storage: Path, tmp_path: Path
+) -> None:
+    """An import of an older archive leaves such a tombstone: EverOS may still hold the session."""
+    say(alice, "chat:c1", "One secret crab.")
+    call(alice, "delete", "/sessions/chat:c1")
+    Session.objects.all().delete()
+    export = tmp_path / "export.tar"
+    call_command("export_memory", str(export), "--all", "--with-keys", stdout=StringIO(), stderr=StringIO())
+    assert not Session.objects.exists()
+    call_command("erase_user", "alice", "--yes", stdout=StringIO(), stderr=StringIO())
+    assert run(export, "--even-erased")["refused"] == {}
+    message = {"sender_id": "alice", "role": "user", "timestamp": 1, "content": "A crab."}
+    body = {"session_id": "chat:c1", "messages": [message]}
+    assert alice.client.post("/memories/add", body, "application/json").status_code == 409
+    call(alice, "post", "/sessions/chat:c1/restore")
+    assert alice.client.post("/memories/add", body, "application/json").status_code == 200
 
 
 def test_a_line_of_more_than_64_mib_is_imported(archive: Path, storage: Path) -> None:

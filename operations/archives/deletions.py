@@ -1,0 +1,178 @@
+"""Keep deleted what an archive, or the user whom it replaces, has deleted.
+
+Rows of an archive may contradict each other. A decision, session or memory that matches nothing refuses its user,
+because what it hid cannot be told. Otherwise a deletion holds: it hides its row, whatever else the archive says.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Self
+
+from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from accounts.audit import Actor
+from accounts.models import MemoryUser
+from core.errors import InvalidInput
+from core.ids import parse_session_id
+from memories.models import Tombstone
+from memories.services import decisions
+from operations.tables import Row
+from remote.engine_ids import unique_session_id
+from resources.models import IN_TRASH, NOT_PURGED, Resource
+from resources.services import deletion
+from store import derived_memories
+from store.models import IS_SETTLED, DeliveryState, Memory, Session
+
+_ACTIVE: Final = Q(undone_at__isnull=True)
+_DERIVED: Final = (Memory.Origin.EXTRACTED, Memory.Origin.UPSTREAM)
+_OF_SESSION: Final = (Memory.Type.EPISODE, Memory.Type.UNPROCESSED_MESSAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Checks that the rows of one user match each other, as far as deletions depend on it, in the archive's order."""
+
+    _sessions: set[tuple[str, ...]] = field(default_factory=set)
+
+    def check(self, row: Model, data: Row) -> None:
+        """Check an unsaved row. Raises: `InvalidInput`."""
+        if isinstance(row, Session):
+            self._sessions.add((row.app_id, row.project_id, row.session_id))
+        elif isinstance(row, Tombstone):
+            self._check_tombstone(row)
+        elif isinstance(row, Memory):
+            self._check_memory(row, data.get("session"))
+
+    def _check_tombstone(self, row: Tombstone) -> None:
+        is_of_session = row.undone_at is None and not row.memory_id
+        if is_of_session and (row.app_id, row.project_id, row.session_id) not in self._sessions:
+            raise InvalidInput(
+                f"the session {row.session_id!r} that it deletes is not in the archive. If the gateway that wrote the "
+                "archive has no such session, export the user again with this version"
+            )
+
+    def _check_memory(self, row: Memory, session: list[str] | None) -> None:
+        if session is None and not _needs_no_session(row):
+            raise InvalidInput("session: a memory of this kind has one")
+        if session is not None and session[:2] != [row.app_id, row.project_id]:
+            raise InvalidInput("session is of another app or project than the memory")
+
+
+def _needs_no_session(row: Memory) -> bool:
+    """Return True for what a model derives from many sessions, such as a profile, and for what a purge left."""
+    is_of_many = row.origin in _DERIVED and row.memory_type not in _OF_SESSION and not row.batch_id
+    return is_of_many or row.delivery_state == DeliveryState.PURGED
+
+
+def sessions_of_tombstones(user: MemoryUser) -> Iterator[Session]:
+    """Yield an unsaved session for each tombstone of a session that the gateway does not have.
+
+    An import of an older archive, or of another gateway, leaves such tombstones.
+    """
+    same = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id", "session_id")}
+    found = Tombstone.objects.filter(_ACTIVE, ~Exists(Session.objects.filter(**same)), user=user, memory_id="")
+    for one in found.order_by("created_at", "pk"):
+        scope = {"app_id": one.app_id, "project_id": one.project_id}
+        is_taken = Session.objects.filter(**scope, engine_session_id=one.session_id).exists()
+        yield Session(
+            user=user,
+            **scope,
+            session_id=one.session_id,
+            engine_session_id=unique_session_id(one.session_id, user.pk) if is_taken else one.session_id,
+            kind=parse_session_id(one.session_id).kind,
+            created_at=one.created_at,
+            hidden_at=one.created_at,
+        )
+
+
+def hold(user: MemoryUser) -> None:
+    """Hide what has an active tombstone, and files in the trash, also if the archive shows them.
+
+    Call in the transaction that saves the rows.
+    """
+    active = Tombstone.objects.filter(_ACTIVE, user=user)
+    same = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
+    is_shown = Q(hidden_at__isnull=True) | ~Q(hidden_reason="")
+    shown = Memory.objects.exclude(IS_SETTLED).filter(is_shown, user=user)
+    for of_memory in (active.filter(**same, memory_id=OuterRef("memory_id")), active.filter(row=OuterRef("pk"))):
+        deleted_at = Subquery(of_memory.values("created_at")[:1])
+        shown.filter(Exists(of_memory)).update(hidden_at=Coalesce("hidden_at", deleted_at), hidden_reason="")
+    open_ones = Session.objects.filter(user=user, hidden_at__isnull=True, deleted_at__isnull=True)
+    of_session = active.filter(**same, memory_id="", session_id=OuterRef("session_id"))
+    open_ones.filter(Exists(of_session)).update(hidden_at=Subquery(of_session.values("created_at")[:1]))
+    _hold_resources(user, open_ones)
+    _hold_derived(user)
+
+
+def _hold_resources(user: MemoryUser, open_ones: QuerySet[Session]) -> None:
+    """Hide deleted files, and the sessions that they name or that are named for them."""
+    is_deleted = IN_TRASH | Q(deleted_at__isnull=False) | Q(status=Resource.Status.DELETED)
+    deleted = Resource.objects.filter(is_deleted, user=user)
+    deleted.update(status=Resource.Status.DELETED, deleted_at=Coalesce("deleted_at", F("updated_at")))
+    times: dict[Any, datetime | None] = {}
+    for one in deleted.iterator():
+        times[one.pk] = times[one.app_id, one.project_id, one.session_id] = one.deleted_at
+    if not times:
+        return
+    for session in list(open_ones):
+        key = (session.app_id, session.project_id, session.session_id)
+        named = parse_session_id(session.session_id)
+        deleted_at = times.get(key) or (named.kind == "resource" and times.get(named.rest))
+        if deleted_at:
+            Session.objects.filter(pk=session.pk).update(hidden_at=deleted_at)
+
+
+def _hold_derived(user: MemoryUser) -> None:
+    """Hide what a model derived from deleted memories, except what the user restored."""
+    hidden = Memory.objects.filter(user=user, hidden_at__isnull=False, hidden_reason="")
+    times = {tuple(key): at for *key, at in hidden.values_list("app_id", "project_id", "memory_id", "hidden_at")}
+    if not times:
+        return
+    restored = Tombstone.objects.filter(user=user, undone_at__isnull=False, row=OuterRef("pk"))
+    derived = Memory.objects.filter(
+        ~Exists(restored), user=user, origin=Memory.Origin.EXTRACTED, hidden_at__isnull=True
+    ).exclude(memory_type=Memory.Type.PROFILE)
+    for memory in list(derived.only("app_id", "project_id", "sources")):
+        of_memory = (times.get((memory.app_id, memory.project_id, source)) for source in memory.sources)
+        if deleted_at := next(filter(None, of_memory), None):
+            derived_memories.hide([memory], Memory.HiddenReason.WITH_SOURCE, deleted_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """The deletions of a replaced user.
+
+    These are active tombstones, the ids of the purged ones among them, the times of files in the trash by resource id,
+    and the ids of purged files.
+    """
+
+    tombstones: list[Tombstone]
+    purged: frozenset[str]
+    resources: dict[str, datetime | None]
+    purged_resources: frozenset[str]
+
+    @classmethod
+    def of(cls, user: MemoryUser) -> Self:
+        tombstones = list(Tombstone.objects.filter(_ACTIVE, user=user))
+        closed = Session.objects.filter(user=user, deleted_at__isnull=False)
+        scopes = set(closed.values_list("app_id", "project_id", "session_id"))
+        purged = frozenset(
+            one.pk
+            for one in tombstones
+            if (one.row_id is None if one.memory_id else (one.app_id, one.project_id, one.session_id) in scopes)
+        )
+        deleted = Resource.objects.filter(user=user, deleted_at__isnull=False)
+        in_trash = dict(deleted.filter(IN_TRASH).values_list("pk", "deleted_at"))
+        return cls(tombstones, purged, in_trash, frozenset(deleted.exclude(IN_TRASH).values_list("pk", flat=True)))
+
+    def repeat(self, user: MemoryUser, actor: Actor) -> None:
+        """Repeat the deletions on imported rows. Call in the transaction that saves them."""
+        restored = Resource.objects.filter(user=user, deleted_at__isnull=True, pk__in=self.resources)
+        for resource_id in list(restored.values_list("pk", flat=True)):
+            deletion.delete_as(user.pk, user.user_id, resource_id, actor=actor, at=self.resources[resource_id])
+        brought_back = Resource.objects.filter(NOT_PURGED, user=user, pk__in=self.purged_resources)
+        for resource_id in list(brought_back.values_list("pk", flat=True)):
+            deletion.purge(resource_id, actor=actor, condition=NOT_PURGED)
+        decisions.reinstate(user, self.tombstones)
