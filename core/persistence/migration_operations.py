@@ -4,7 +4,20 @@ from typing import Any
 
 from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import router
-from django.db.migrations.operations import AddIndex
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.operations import AddField, AddIndex
+
+
+class AddColumn(AddField):
+    """Add a field with a constant `db_default` in a moment, whatever the size of the table.
+
+    Django rebuilds the table on SQLite, which takes long, and which views and triggers on the table prevent.
+    """
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        model = to_state.apps.get_model(app_label, self.model_name)
+        if self.allow_migrate_model(schema_editor.connection.alias, model):
+            BaseDatabaseSchemaEditor.add_field(schema_editor, model, model._meta.get_field(self.name))  # noqa: SLF001
 
 
 class AddIndexOnline(AddIndexConcurrently):

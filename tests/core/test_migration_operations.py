@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, migrations, models
 from django.db.migrations.loader import MigrationLoader
 
-from core.persistence.migration_operations import AddIndexOnline
+from core.persistence.migration_operations import AddColumn, AddIndexOnline
 
 ROLLING_SINCE = {
     ("accounts", "0005_operator_identity"),
@@ -58,6 +58,18 @@ def test_new_migrations_let_the_version_before_go_on() -> None:
 def test_each_defect_is_found(operation: migrations.operations.base.Operation) -> None:
     migration = type("Migration", (migrations.Migration,), {"operations": [operation]})("next", "store")
     assert len(defects(migration)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_column_is_added_without_rebuilding_the_table() -> None:
+    before = MigrationLoader(connection).project_state([("store", "0005_leases_of_pending_work")])
+    after = before.clone()
+    operation = AddColumn("memory", "mood", models.CharField(max_length=16, default="", db_default=""))
+    operation.state_forwards("store", after)
+    with connection.schema_editor(collect_sql=True) as editor:
+        operation.database_forwards("store", editor, before, after)
+        statements = [one for one in editor.collected_sql if not one.startswith("--")]
+    assert [one.split(" varchar")[0] for one in statements] == ['ALTER TABLE "store_memory" ADD COLUMN "mood"']
 
 
 @pytest.mark.django_db(transaction=True)
