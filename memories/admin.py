@@ -6,8 +6,18 @@ from memories.models import LoggedSearch, Override, OverrideRevision, SearchCoun
 
 @admin.register(Tombstone)
 class TombstoneAdmin(PersonalAdmin):
-    list_display = ("tombstone_id", "user", "memory_id", "session_id", "actor_kind", "created_at", "undone_at")
-    list_filter = ("actor_kind", ("undone_at", admin.EmptyFieldListFilter), "created_at")
+    list_display = (
+        "tombstone_id",
+        "user",
+        "kind",
+        "memory_id",
+        "session_id",
+        "resource_id",
+        "actor_kind",
+        "created_at",
+        "undone_at",
+    )
+    list_filter = ("kind", "actor_kind", ("undone_at", admin.EmptyFieldListFilter), "created_at")
     search_fields = ("user__user_id__exact", "tombstone_id__exact", "memory_id__exact", "session_id__exact")
 
 

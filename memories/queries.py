@@ -22,10 +22,11 @@ _DECISIONS = """
     WITH requested (session) AS (VALUES {sessions})
     SELECT 'tombstone', memory_id, session_id, tombstone_id, '', '' FROM memories_tombstone
     WHERE user_id = %s AND app_id = %s AND project_id = %s AND undone_at IS NULL AND memory_id IN ({memories})
+        AND kind = 'deleted'
     UNION ALL
     SELECT 'tombstone', memory_id, session_id, tombstone_id, '', '' FROM requested CROSS JOIN memories_tombstone
     WHERE user_id = %s AND app_id = %s AND project_id = %s AND undone_at IS NULL
-        AND memory_id = '' AND session_id = session
+        AND memory_id = '' AND resource_id = '' AND kind = 'deleted' AND session_id = session
     UNION ALL
     SELECT 'override', memory_id, session_id, override_id, original_text, text FROM memories_override
     WHERE user_id = %s AND app_id = %s AND project_id = %s AND undone_at IS NULL AND memory_id IN ({memories})
@@ -43,7 +44,8 @@ _DELETED_RESOURCES = """
 
 # Each part uses an index that holds few other rows.
 _HAS_HIDDEN_OR_EDITED = """
-    SELECT EXISTS (SELECT 1 FROM memories_tombstone WHERE {owned} AND undone_at IS NULL AND memory_id <> '')
+    SELECT EXISTS (SELECT 1 FROM memories_tombstone
+            WHERE {owned} AND undone_at IS NULL AND memory_id <> '' AND kind = 'deleted')
         OR EXISTS (SELECT 1 FROM store_session WHERE {owned} AND (hidden_at IS NOT NULL OR deleted_at IS NOT NULL))
         OR EXISTS (SELECT 1 FROM memories_override WHERE {owned} AND undone_at IS NULL AND text <> original_text)
 """.format(owned="user_id = %s AND app_id = %s AND project_id = %s")

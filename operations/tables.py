@@ -122,18 +122,18 @@ MEMORIES = Table(
     name="memories",
     model=Memory,
     key=_SCOPED_MEMORY,
-    left_out=frozenset({"is_indexed", "token_count"}),
+    left_out=frozenset({"is_indexed", "token_count", "state"}),
     is_repaired=True,
     cleared_by_purge=frozenset({"text"}),
     change_paths=change_message,
     allowed_paths=PACKED,
 )
-SESSIONS = Table(name="sessions", model=Session, key=_SCOPED_SESSION, left_out=frozenset({"retry_at"}))
+SESSIONS = Table(name="sessions", model=Session, key=_SCOPED_SESSION, left_out=frozenset({"retry_at", "state"}))
 RESOURCES = Table(
     name="resources",
     model=Resource,
     order=("created_at", "pk"),
-    left_out=frozenset({"lease_holder", "leased_until", "first_failed_at", "sealed_ingest_uri"}),
+    left_out=frozenset({"lease_holder", "leased_until", "first_failed_at", "sealed_ingest_uri", "state"}),
     cleared_by_purge=frozenset({"filename"}),
     change_paths=lambda row, change: {**row, "storage_path": change(row["storage_path"])},
     allowed_paths=UPLOAD,

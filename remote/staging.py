@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 
 from remote import deletions, journal, sessions
 from remote.engine_ids import with_mark
-from store.models import Memory, Session, owner_columns
+from store.models import Memory, Session, State, owner_columns
 from store.types import Message, Owner
 
 # Session ids of callers contain no control characters.
@@ -29,6 +29,7 @@ def staging_session(owner: Owner, session: Session, now: datetime) -> Session:
             "engine_session_id": fresh_engine_id(session),
             "kind": session.kind,
             "deleted_at": now,
+            "state": State.PURGED,
         },
     )
     return staging

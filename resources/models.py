@@ -13,6 +13,7 @@ from core.ids import new_resource_id, resource_uri
 from core.localization import MessageField
 from core.persistence.checked_rows import CheckedModel
 from core.persistence.file_keys import FileKey, file_key
+from store.models import state_field
 from store.types import Owner
 
 IN_TRASH: Final = ~Q(former_status="")
@@ -96,6 +97,7 @@ class Resource(CheckedModel, Leased):
         default=False,
         help_text=_("Purged, but its file or engine data is not removed yet."),
     )
+    state = state_field()
 
     class Meta:
         verbose_name = _("resource")

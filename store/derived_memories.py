@@ -1,78 +1,146 @@
-"""Apply users' decisions about messages to the memories that a model derived from them.
+"""Apply users' decisions to their rows, and to the memories that a model derived from messages.
 
-A derived memory is hidden with any of its sources, and shown again with them. If a source is edited, the memory is
-hidden and the edited text is extracted again. A profile is derived from many memories: any decision about one of them
-removes the profile, and a new one is written.
+A derived memory is hidden while any of its sources is deleted, and while a source reads otherwise than when it was
+derived: each such reason is a tombstone with the decision as its cause. An edited text is extracted again. A profile is
+derived from many memories: any decision about one of them removes the profile, and a new one is written.
 """
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Max, Min
 from django.utils import timezone
 
+from accounts.audit import Actor
 from core.background.model_calls import backlog
-from store import sessions, storage
+from store import sessions, states, storage
 from store.categories import tab_of
+from store.ledger import ENDED_FIELDS, Override, Tombstone, digest_of
 from store.models import MANUAL_ORIGINS, Memory, PendingExtraction, PendingMedia, owned_by, owner_columns
 from store.types import Owner
 
-_Reason = Memory.HiddenReason
+_Kind = Tombstone.Kind
+_WITH_SOURCE: Final = Memory.HiddenReason.WITH_SOURCE
+MODEL: Final = Actor.system("model")
+"""The actor of what a language model decides."""
 
 
-def apply_visibility(owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
-    """Hide or show the memories derived from ones just hidden or shown. One SQL statement if there are none."""
-    candidates = _derived_in_sessions_of(owner, memory_ids)
-    if not candidates:
-        return
-    decided = set(memory_ids)
-    derived = [
-        memory for memory in candidates if memory.memory_id not in decided and not decided.isdisjoint(memory.sources)
-    ]
-    if at is not None:
-        hide([memory for memory in derived if memory.hidden_at is None], _Reason.WITH_SOURCE, at)
-    else:
-        hidden = [memory for memory in derived if memory.hidden_reason == _Reason.WITH_SOURCE]
-        sources = {name for memory in hidden for name in memory.sources}
-        still_hidden = Memory.objects.filter(owned_by(owner), memory_id__in=sources, hidden_at__isnull=False)
-        hidden_sources = set(still_hidden.values_list("memory_id", flat=True))
-        shown = [memory.pk for memory in hidden if hidden_sources.isdisjoint(memory.sources)]
-        Memory.objects.filter(pk__in=shown).update(hidden_at=None, hidden_reason="")
+def follow(owner: Owner, tombstones: Collection[Tombstone]) -> None:
+    """Show or hide the memories of deletions that were just saved or ended, and what was derived from them."""
+    ids = {one.memory_id for one in tombstones}
+    candidates = _derived_in_sessions_of(owner, ids)
+    by_source = {
+        one.memory_id: _Cause(_Kind.SOURCE_DELETED, one, one.memory_id, one.created_at)
+        for one in tombstones
+        if one.undone_at is None
+    }
+    new = [by_source[name].follower(memory) for memory in candidates for name in by_source.keys() & set(memory.sources)]
+    Tombstone.ledger.bulk_create(new)
+    ended = end_followers([one for one in tombstones if one.undone_at is not None])
+    states.refresh_memories(owner, ids | ended | {one.memory_id for one in new})
     if any(memory.chunk_index is None for memory in candidates):
         replace_profile(owner)
 
 
+def follow_sessions(owner: Owner, session_ids: Collection[str]) -> None:
+    """Show or hide sessions whose deletions were just saved or ended."""
+    states.refresh_sessions(owner, session_ids)
+    forget_sessions(owner, session_ids)
+
+
+def end_followers(decisions: Collection[Tombstone]) -> set[str]:
+    """End what follows from ended decisions; return the memory ids."""
+    by_id = {one.pk: one for one in decisions}
+    if not by_id:
+        return set()
+    followers = list(Tombstone.ledger.filter(cause__in=by_id, undone_at__isnull=True))
+    for one in followers:
+        one.end(by_id[one.cause].last_actor)
+    Tombstone.ledger.bulk_update(followers, ENDED_FIELDS)
+    return {one.memory_id for one in followers}
+
+
+class _Cause(NamedTuple):
+    """A decision about a source, whose text was `digest` before an edit. None: the text was replaced without one."""
+
+    kind: Tombstone.Kind
+    decision: Tombstone | Override | None
+    source: str
+    at: datetime
+    digest: str = ""
+
+    def follower(self, memory: Memory) -> Tombstone:
+        """Return the unsaved tombstone of a derived memory that follows from the decision."""
+        by = self.decision.last_actor if self.decision else MODEL
+        return Tombstone(
+            **_about(memory),
+            kind=self.kind,
+            cause=self.decision.pk if self.decision else "",
+            other_id=self.source,
+            other_digest=self.digest,
+            actor_kind=by.kind,
+            actor=by.name,
+            created_at=self.at,
+        )
+
+
+def _about(memory: Memory) -> dict[str, Any]:
+    """Return the fields of a tombstone that name a memory."""
+    columns = ("user_id", "app_id", "project_id", "memory_id")
+    return {"row_id": memory.pk, **{name: getattr(memory, name) for name in columns}}
+
+
 def apply_edits(owner: Owner, memory_ids: Collection[str]) -> None:
     """Remove a profile that may be derived from memories that their user just edited."""
+    states.refresh_memories(owner, memory_ids)
     if any(memory.chunk_index is None for memory in _derived_in_sessions_of(owner, memory_ids)):
         replace_profile(owner)
 
 
-def extract_again(owner: Owner, memory: Memory) -> None:
-    """Hide what a model derived from a memory that its user just edited, and queue the new text for extraction.
+def follow_edit(owner: Owner, memory: Memory, former_text: str) -> None:
+    """Hide what a model derived from the former text of an edited memory, and show what it derived from the new one.
 
-    Derived memories that the user edited stay, and what a model said about a file, whose name alone was edited.
+    Derived memories that the user edited stay, and what a model said about a file, whose name alone was edited. The
+    text is queued for extraction if something was hidden, and leaves the queue if it only reads again as before.
     """
-    stale = [
-        derived
-        for derived in _derived_in_sessions_of(owner, [memory.memory_id])
-        if memory.memory_id in derived.sources and derived.chunk_index is None and not derived.is_edited
-        and (derived.hidden_at is None or derived.hidden_reason == _Reason.WITH_SOURCE)
-    ]  # fmt: skip
-    if not stale:
+    candidates = _derived_in_sessions_of(owner, [memory.memory_id])
+    derived = [one for one in candidates if memory.memory_id in one.sources and one.chunk_index is None]
+    if not derived:
         return
-    hide(stale, _Reason.REWORDED, timezone.now())
-    sources = {name for derived in stale for name in derived.sources}
+    corrected = Tombstone.ledger.filter(owned_by(owner), kind=_Kind.SOURCE_CORRECTED, undone_at__isnull=True)
+    hidden = corrected.filter(other_id=memory.memory_id, memory_id__in=[one.memory_id for one in derived])
+    by_memory = {one.memory_id: one for one in hidden}
+    override = Override.objects.filter(owned_by(owner), memory_id=memory.memory_id).order_by("-updated_at").first()
+    returning = [one for one in by_memory.values() if one.other_digest == digest_of(memory.text)]
+    for one in returning:
+        one.end(override.last_actor if override else MODEL)
+    Tombstone.ledger.bulk_update(returning, ENDED_FIELDS)
+    stale = [one for one in derived if one.memory_id not in by_memory]
+    cause = _Cause(_Kind.SOURCE_CORRECTED, override, memory.memory_id, timezone.now(), digest_of(former_text))
+    Tombstone.ledger.bulk_create(map(cause.follower, stale))
+    states.refresh_memories(owner, {*by_memory, *(one.memory_id for one in stale)})
+    lost = [one for one in stale if not one.is_edited and (one.hidden_at is None or one.hidden_reason == _WITH_SOURCE)]
+    if lost:
+        PendingExtraction.objects.create(**_window(owner, memory, lost))
+    elif returning and not corrected.filter(memory_id__in=(ids := {one.memory_id for one in returning})).exists():
+        back = [one for one in derived if one.memory_id in ids and not one.is_edited]
+        PendingExtraction.objects.filter(**_window(owner, memory, back or derived)).delete()
+
+
+def _window(owner: Owner, memory: Memory, derived: Sequence[Memory]) -> dict[str, Any]:
+    """Return the columns of a pending extraction of the messages of derived memories."""
+    sources = {name for one in derived for name in one.sources}
     span = Memory.objects.filter(owned_by(owner), memory_id__in=sources).aggregate(first=Min("seq"), last=Max("seq"))
-    PendingExtraction.objects.create(
+    return {
         **owner_columns(owner),
-        session_id=memory.session_id,
-        batch_id=memory.batch_id,
-        after_seq=span["first"] - 1,
-        until_seq=span["last"],
-    )
+        "session_id": memory.session_id,
+        "batch_id": memory.batch_id,
+        "after_seq": span["first"] - 1,
+        "until_seq": span["last"],
+    }
 
 
 def replace_profile(owner: Owner) -> None:
@@ -111,11 +179,6 @@ def _derived_in_sessions_of(owner: Owner, memory_ids: Collection[str]) -> list[M
     return list(Memory.objects.filter(session_id__in=sessions, origin=Memory.Origin.EXTRACTED).order_by("pk"))
 
 
-def hide(memories: Sequence[Memory], reason: Memory.HiddenReason, at: datetime) -> None:
-    """Hide derived memories for a reason other than their user's decision."""
-    Memory.objects.filter(pk__in=[one.pk for one in memories]).update(hidden_at=at, hidden_reason=reason)
-
-
 def queue_comparison(memory: Memory) -> None:
     """Queue a memory that an operator or a tool wrote, about the user or an agent, for a comparison with older ones."""
     if settings.MEMORY_GATEWAY_LLM_BASE_URL and tab_of(memory.category) in {"user", "self"}:
@@ -129,19 +192,35 @@ def can_be_superseded(memory: Memory) -> bool:
 
 
 def supersede(memories: Sequence[Memory], newer: Memory, at: datetime) -> None:
-    """Hide memories that a newer one replaces."""
-    Memory.objects.filter(pk__in=[one.pk for one in memories]).update(
-        hidden_at=at, hidden_reason=_Reason.SUPERSEDED, superseded_by=newer.memory_id
+    """Hide memories that a newer one replaces, as a model decided."""
+    rows = Memory.objects.filter(pk__in=[one.pk for one in memories])
+    known = Tombstone.ledger.filter(row__in=rows, kind=_Kind.SUPERSEDED, undone_at__isnull=True)
+    superseded = set(known.values_list("row", flat=True))
+    Tombstone.ledger.bulk_create(
+        Tombstone(
+            **_about(one),
+            kind=_Kind.SUPERSEDED,
+            other_id=newer.memory_id,
+            actor_kind=MODEL.kind,
+            actor=MODEL.name,
+            created_at=at,
+        )
+        for one in memories
+        if one.pk not in superseded
     )
+    states.MEMORIES.refresh(rows)
 
 
-def restore_superseded(owner: Owner, memory_id: str) -> None:
-    """Show a superseded memory again, and unlink it from the newer one."""
-    memory = Memory.objects.get(owned_by(owner), memory_id=memory_id)
-    for newer in Memory.objects.filter(owned_by(owner), memory_id=memory.superseded_by):
+def restore_superseded(owner: Owner, memory_id: str, actor: Actor) -> None:
+    """End what superseded a memory, and unlink it from the newer one."""
+    of_memory = Tombstone.ledger.filter(owned_by(owner), memory_id=memory_id, kind=_Kind.SUPERSEDED)
+    ended = list(of_memory.filter(undone_at__isnull=True))
+    for one in ended:
+        one.end(actor)
+    Tombstone.ledger.bulk_update(ended, ENDED_FIELDS)
+    for newer in Memory.objects.filter(owned_by(owner), memory_id__in=[one.other_id for one in ended]):
         newer.supersedes = [one for one in newer.supersedes if one != memory_id]
         newer.save(update_fields=["supersedes"])
-    Memory.objects.filter(pk=memory.pk).update(hidden_at=None, hidden_reason="", superseded_by="")
     apply_edits(owner, [memory_id])
 
 

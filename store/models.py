@@ -1,3 +1,4 @@
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,6 +26,29 @@ class DeliveryState(TextChoices):
     BUFFERED = "buffered", _("Buffered")
     FLUSHED = "flushed", _("Flushed")
     PURGED = "purged", _("Purged")
+
+
+class State(TextChoices):
+    """The own state of a memory, session or resource, which follows from its open decisions (`store.states`)."""
+
+    LIVE = "live", _("Live")
+    TRASHED = "trashed", _("In trash")
+    SUPERSEDED = "superseded", _("Superseded")
+    EXPIRED = "expired", _("Expired")
+    PURGED = "purged", _("Purged")
+
+
+def state_field() -> "models.CharField[str, str]":
+    """Return the column of a row's state."""
+    return models.CharField(
+        _("state"), max_length=10, choices=State, default=State.LIVE, db_default=State.LIVE, editable=False
+    )
+
+
+def is_shown_at(now: datetime) -> Q:
+    """Return the condition under which memories are shown: they and their sessions are live and not expired."""
+    expired = Q(expires_at__lte=now) | Q(session__expires_at__lte=now)
+    return Q(Q(session=None) | Q(session__state=State.LIVE), state=State.LIVE) & ~expired
 
 
 _SETTLED: Final = (DeliveryState.FLUSHED, DeliveryState.PURGED)
@@ -89,6 +113,8 @@ class Session(CheckedModel):
     hidden_at = models.DateTimeField(
         _("hidden at"), null=True, blank=True, help_text=_("Set when deleted by a user; restorable until purged.")
     )
+    state = state_field()
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True, default=None)
 
     class Meta:
         verbose_name = _("session")
@@ -230,6 +256,8 @@ class Memory(CheckedModel):
         blank=True,
         help_text=_("Empty if not hidden, or if deleted by a user."),
     )
+    state = state_field()
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True, default=None)
 
     class Meta:
         verbose_name = _("memory")

@@ -5,7 +5,7 @@ module and `engines.registry` only.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import wraps
@@ -80,8 +80,8 @@ class Health:
 class Engine(Protocol):
     """The methods of every engine.
 
-    They raise `EngineError`s only; `search` also `InvalidInput`. `store.table.MemoryTable` has `list`, `find`, `hide`,
-    `hide_sessions` and `replace` for all engines; `engine_call` decorates `add`, `describe`, `flush`, `search` and
+    They raise `EngineError`s only; `search` also `InvalidInput`. `store.table.MemoryTable` has `list`, `find` and
+    `replace` for all engines; `engine_call` decorates `add`, `describe`, `flush`, `search` and
     `delete`.
     """
 
@@ -127,16 +127,8 @@ class Engine(Protocol):
     ) -> Sequence[StoredMemory]:
         """Return the user's memories with that id, hidden ones too: at most one per scope."""
 
-    # The next three use this database only, so they can run in the transaction of the decision.
-
-    def hide(self, owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
-        """Hide memories from searches and lists; `at` None shows them again."""
-
-    def hide_sessions(self, owner: Owner, session_ids: Collection[str], at: datetime | None) -> Set[str]:
-        """Hide whole sessions, or with `at` None show them again; return the ids of those that exist."""
-
     def replace(self, owner: Owner, wordings: Mapping[str, Wording]) -> None:
-        """Replace the wording of memories, given by memory id, in rows and index.
+        """Replace the wording of memories, given by memory id, in rows and index, in the transaction of the decision.
 
         Raises: KeyError for a memory that the owner does not have.
         """

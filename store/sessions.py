@@ -12,7 +12,7 @@ from core.errors import EngineRefused, InvalidInput
 from core.ids import check_session_id, parse_session_id
 from core.messages import Message as _
 from core.persistence.sql import moment_value
-from store.models import Session, owned_by, owner_columns, owner_values
+from store.models import Session, State, owned_by, owner_columns, owner_values
 from store.types import Owner
 
 # Plain SQL, because every add waits for it.
@@ -49,8 +49,8 @@ def mark_deleted(owner: Owner, session_id: str, now: datetime) -> Session:
         lock_decisions(owner)
         session = _locked(owner, session_id)
         if session.deleted_at is None:
-            session.deleted_at = now
-            session.save(update_fields=["deleted_at"])
+            session.deleted_at, session.state = now, State.PURGED
+            session.save(update_fields=["deleted_at", "state"])
     return session
 
 

@@ -1,8 +1,7 @@
 """List, hide and edit memories in the table that both engines share."""
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -11,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from store import cover, derived_memories
 from store.index import keyword
-from store.models import IS_SETTLED, MANUAL_ORIGINS, Memory, Session, owned_by
+from store.models import IS_SETTLED, MANUAL_ORIGINS, Memory, owned_by
 from store.types import ListPage, ListRequest, Owner, Position, StoredMemory, Wording
 
 
@@ -39,31 +38,20 @@ class MemoryTable:
             rows = rows.filter(project_id=project_id)
         return list(map(stored, rows.order_by("app_id", "project_id")))
 
-    def hide(self, owner: Owner, memory_ids: Collection[str], at: datetime | None) -> None:
-        Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).update(hidden_at=at, hidden_reason="")
-        derived_memories.apply_visibility(owner, memory_ids, at)
-
-    def hide_sessions(self, owner: Owner, session_ids: Collection[str], at: datetime | None) -> Set[str]:
-        live = Session.objects.filter(owned_by(owner), session_id__in=session_ids, deleted_at__isnull=True)
-        found = dict(live.values_list("pk", "session_id"))
-        Session.objects.filter(pk__in=found).update(hidden_at=at)
-        derived_memories.forget_sessions(owner, session_ids)
-        return set(found.values())
-
     def replace(self, owner: Owner, wordings: Mapping[str, Wording]) -> None:
         with transaction.atomic():
             locked = Memory.objects.select_for_update().filter(owned_by(owner), memory_id__in=wordings)
             memories = {memory.memory_id: memory for memory in locked.order_by("pk")}
             removed: dict[int, keyword.Entry] = {}
             added: dict[Memory, keyword.Entry] = {}
-            edited: list[Memory] = []
+            edited: list[tuple[Memory, str]] = []
             for memory_id, wording in wordings.items():
                 memory = memories[memory_id]
-                old_entry, is_text_new = keyword.entry_of(memory), wording.text != memory.text
+                old_entry, former_text = keyword.entry_of(memory), memory.text
                 memory.text, memory.category, memory.importance = wording
-                if not is_text_new:
+                if memory.text == former_text:
                     continue  # the index contains neither category nor importance
-                edited.append(memory)
+                edited.append((memory, former_text))
                 if memory.is_indexed:
                     removed[memory.pk] = old_entry
                 memory.is_indexed |= _is_copied_episode(memory)
@@ -75,8 +63,8 @@ class MemoryTable:
                 keyword.add(owner, added)
             fields = ["text", "category", "importance", "is_indexed", "token_count"]
             Memory.objects.bulk_update(memories.values(), fields)
-            for memory in edited:
-                derived_memories.extract_again(owner, memory)
+            for memory, former_text in edited:
+                derived_memories.follow_edit(owner, memory, former_text)
             derived_memories.apply_edits(owner, wordings)
 
 

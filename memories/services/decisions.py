@@ -32,6 +32,7 @@ from memories.services import lookup
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
 from store import browse, derived_memories
+from store.ledger import ENDED_FIELDS
 from store.models import DeliveryState, Memory, Session, owned_by, owner_columns
 from store.table import visible
 from store.types import Owner, StoredMemory, Wording
@@ -85,13 +86,13 @@ def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor) -> Tombstone | None:
     Raises: `NotFound`, also if only its session was deleted.
     """
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
-        if memory.hidden_reason == Memory.HiddenReason.SUPERSEDED:
-            decider.restore_superseded(memory)
-            return None
-        ended = decider.lift_tombstones("memory", _active_tombstones(memory.owner, "memory", [memory.memory_id]))
-        if not ended:
+        active = _active_tombstones(memory.owner, "memory", [memory.memory_id])
+        if active:
+            return decider.lift_tombstones("memory", active)[0]
+        if memory.hidden_at is None or not memory.superseded_by:
             raise NotFound(_("The memory is not in the trash."))
-        return ended[0]
+        decider.restore_superseded(memory)
+        return None
 
 
 def override(user_pk: UUID, ref: MemoryRef, values: OverrideValues, *, reason: str = "", actor: Actor) -> Override:
@@ -315,8 +316,8 @@ def reinstate(user: MemoryUser, tombstones: Sequence[Tombstone]) -> None:
             tombstone.user, tombstone.row = user, None
             if kind == "memory":
                 tombstone.row = Memory.objects.filter(owned_by(owner), memory_id=tombstone.memory_id).first()
-            tombstone.save_base(raw=True, force_insert=True)  # raw: keep its time
-            _hide(owner, kind, ids, tombstone.created_at)
+            tombstone.save(force_insert=True)
+            _follow(owner, kind, [tombstone])
 
 
 def remove_tombstone(tombstone: Tombstone) -> None:
@@ -325,8 +326,9 @@ def remove_tombstone(tombstone: Tombstone) -> None:
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
         if tombstone.undone_at is None:
-            kind: _Kind = "memory" if tombstone.memory_id else "session"
-            _hide(owner, kind, [tombstone.memory_id or tombstone.session_id], None)
+            tombstone.end(Actor(tombstone.actor_kind, tombstone.actor))
+            tombstone.save(update_fields=ENDED_FIELDS)
+            _follow(owner, "memory" if tombstone.memory_id else "session", [tombstone])
         tombstone.delete()
 
 
@@ -401,12 +403,20 @@ def _active_tombstones(owner: Owner, kind: _Kind, ids: Collection[str]) -> dict[
     return {one.memory_id or one.session_id: one for one in found}
 
 
-def _hide(owner: Owner, kind: _Kind, ids: Collection[str], at: datetime | None) -> Collection[str]:
-    """Hide memories or sessions, or show them (`at` None). Return the ids of those that exist."""
+def _follow(owner: Owner, kind: _Kind, tombstones: Collection[Tombstone]) -> None:
+    """Show or hide the memories or sessions of tombstones that were just saved or ended."""
     if kind == "session":
-        return get_engine().hide_sessions(owner, ids, at)
-    get_engine().hide(owner, ids, at)
-    return ids
+        derived_memories.follow_sessions(owner, [one.session_id for one in tombstones])
+    else:
+        derived_memories.follow(owner, tombstones)
+
+
+def _existing(owner: Owner, kind: _Kind, names: Collection[str]) -> Collection[str]:
+    """Return those of the sessions that exist and are not purged; memories are known to exist."""
+    if kind == "memory":
+        return names
+    found = Session.objects.filter(owned_by(owner), session_id__in=names, deleted_at__isnull=True)
+    return set(found.values_list("session_id", flat=True))
 
 
 def _wording(source: StoredMemory | OverrideRevision) -> Wording:
@@ -432,6 +442,7 @@ class _Decider:
         missing: list[str] = []
         taken_over: list[Tombstone] = []
         created: list[Tombstone] = []
+        now = timezone.now()
         for name in wanted:
             one = active.get(name)
             if one is None:
@@ -439,24 +450,28 @@ class _Decider:
             elif (one.actor_kind, one.actor) != (self.actor.kind, self.actor.name):
                 one.actor_kind, one.actor, one.reason = self.actor.kind, self.actor.name, reason or one.reason
                 taken_over.append(one)
-        for name in _hide(self.owner, kind, missing, timezone.now()):
+        for name in _existing(self.owner, kind, missing):
             memory = wanted[name]
             subject: dict[str, Any] = {"session_id": name}
             if memory is not None:
                 subject = {"memory_id": name, "session_id": memory.session_id or "", "row_id": memory.row}
-            active[name] = Tombstone(**self._owner_and_actor(), reason=reason, **subject)
+            active[name] = Tombstone(**self._owner_and_actor(), reason=reason, created_at=now, **subject)
             created.append(active[name])
         Tombstone.objects.bulk_update(taken_over, ["actor_kind", "actor", "reason"])
         Tombstone.objects.bulk_create(created)
+        if created:
+            _follow(self.owner, kind, created)
         self._record("delete", [*taken_over, *created])
         return active, created
 
     def lift_tombstones(self, kind: _Kind, active: Mapping[str, Tombstone]) -> list[Tombstone]:
         """End tombstones, except those of purged sessions. Return the ended ones."""
-        ended = [active[name] for name in _hide(self.owner, kind, list(active), None)]
+        ended = [active[name] for name in _existing(self.owner, kind, list(active))]
         for one in ended:
-            one.undone_at, one.undone_by_kind, one.undone_by = timezone.now(), self.actor.kind, self.actor.name
-        Tombstone.objects.bulk_update(ended, ["undone_at", "undone_by_kind", "undone_by"])
+            one.end(self.actor)
+        Tombstone.objects.bulk_update(ended, ENDED_FIELDS)
+        if ended:
+            _follow(self.owner, kind, ended)
         self._record("restore", ended)
         return ended
 
@@ -500,9 +515,9 @@ class _Decider:
     def end_overrides(self, overrides: Sequence[Override]) -> None:
         """End overrides and restore the original texts."""
         for one in overrides:
-            one.undone_at = one.updated_at = timezone.now()
-            one.undone_by_kind, one.undone_by = self.actor.kind, self.actor.name
-        Override.objects.bulk_update(overrides, ["undone_at", "updated_at", "undone_by_kind", "undone_by"])
+            one.end(self.actor)
+            one.updated_at = timezone.now()
+        Override.objects.bulk_update(overrides, [*ENDED_FIELDS, "updated_at"])
         first = OverrideRevision.objects.filter(override__in=overrides, number=0)
         originals = {one.override_id: _wording(one) for one in first}
         self._replace({one.memory_id: originals[one.pk] for one in overrides})
@@ -510,7 +525,7 @@ class _Decider:
 
     def restore_superseded(self, memory: StoredMemory) -> None:
         """Show a memory again that a newer one superseded."""
-        derived_memories.restore_superseded(self.owner, memory.memory_id)
+        derived_memories.restore_superseded(self.owner, memory.memory_id, self.actor)
         detail = {"superseded_by": memory.superseded_by}
         record(self.actor, "memory.restore", memory.memory_id, user_id=self.owner.user_id, detail=detail)
         publish("memory.restored", self.owner.user_pk, **self.owner.scope, memory_ids=[memory.memory_id])

@@ -18,11 +18,11 @@ from core.errors import InvalidInput
 from core.ids import parse_session_id
 from memories.models import Tombstone
 from memories.services import decisions
+from operations import ledger
 from operations.tables import Row
 from remote.engine_ids import unique_session_id
 from resources.models import IN_TRASH, NOT_PURGED, Resource
 from resources.services import deletion
-from store import derived_memories
 from store.models import IS_SETTLED, DeliveryState, Memory, Session
 
 _ACTIVE: Final = Q(undone_at__isnull=True)
@@ -46,7 +46,7 @@ class Matches:
             self._check_memory(row, data.get("session"))
 
     def _check_tombstone(self, row: Tombstone) -> None:
-        is_of_session = row.undone_at is None and not row.memory_id
+        is_of_session = row.undone_at is None and row.target == "session"
         if is_of_session and (row.app_id, row.project_id, row.session_id) not in self._sessions:
             raise InvalidInput(
                 f"the session {row.session_id!r} that it deletes is not in the archive. If the gateway that wrote the "
@@ -90,20 +90,32 @@ def sessions_of_tombstones(user: MemoryUser) -> Iterator[Session]:
 def hold(user: MemoryUser) -> None:
     """Hide what has an active tombstone, and files in the trash, also if the archive shows them.
 
-    Call in the transaction that saves the rows.
+    An old archive lacks tombstones of files, and of what follows from a decision: the columns that said so before are
+    set first, then the tombstones are added. Call in the transaction that saves the rows.
     """
+    _name_their_rows(user)
     active = Tombstone.objects.filter(_ACTIVE, user=user)
     same = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
     is_shown = Q(hidden_at__isnull=True) | ~Q(hidden_reason="")
     shown = Memory.objects.exclude(IS_SETTLED).filter(is_shown, user=user)
-    for of_memory in (active.filter(**same, memory_id=OuterRef("memory_id")), active.filter(row=OuterRef("pk"))):
-        deleted_at = Subquery(of_memory.values("created_at")[:1])
-        shown.filter(Exists(of_memory)).update(hidden_at=Coalesce("hidden_at", deleted_at), hidden_reason="")
+    of_memory = active.filter(**same, memory_id=OuterRef("memory_id"))
+    deleted_at = Subquery(of_memory.values("created_at")[:1])
+    shown.filter(Exists(of_memory)).update(hidden_at=Coalesce("hidden_at", deleted_at), hidden_reason="")
     open_ones = Session.objects.filter(user=user, hidden_at__isnull=True, deleted_at__isnull=True)
     of_session = active.filter(**same, memory_id="", session_id=OuterRef("session_id"))
     open_ones.filter(Exists(of_session)).update(hidden_at=Subquery(of_session.values("created_at")[:1]))
     _hold_resources(user, open_ones)
     _hold_derived(user)
+    ledger.repair(user)
+
+
+def _name_their_rows(user: MemoryUser) -> None:
+    """Let each tombstone name the memory that it refers to, whatever its ID says."""
+    found = Tombstone.objects.filter(user=user, row__isnull=False).exclude(memory_id=F("row__memory_id"))
+    for pk, row, memory_id in list(found.values_list("pk", "row", "row__memory_id")):
+        named = Tombstone.objects.filter(_ACTIVE, row=row, memory_id=memory_id)
+        if not named.exists():
+            Tombstone.objects.filter(pk=pk).update(memory_id=memory_id)
 
 
 def _hold_resources(user: MemoryUser, open_ones: QuerySet[Session]) -> None:
@@ -137,7 +149,8 @@ def _hold_derived(user: MemoryUser) -> None:
     for memory in list(derived.only("app_id", "project_id", "sources")):
         of_memory = (times.get((memory.app_id, memory.project_id, source)) for source in memory.sources)
         if deleted_at := next(filter(None, of_memory), None):
-            derived_memories.hide([memory], Memory.HiddenReason.WITH_SOURCE, deleted_at)
+            reason = Memory.HiddenReason.WITH_SOURCE
+            Memory.objects.filter(pk=memory.pk).update(hidden_at=deleted_at, hidden_reason=reason)
 
 
 @dataclass(frozen=True, slots=True)

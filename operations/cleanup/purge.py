@@ -38,7 +38,7 @@ from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
 from resources.services import deletion
 from store import derived_memories
 from store.index import keyword
-from store.models import DeliveryState, Memory, Session, owned_by, owner_columns
+from store.models import DeliveryState, Memory, Session, State, owned_by, owner_columns
 from store.port import Engine
 from store.types import Owner
 
@@ -155,7 +155,7 @@ def _purge(found: QuerySet[Tombstone], actor: Actor, engine: Engine, report: Rep
                 counts.memories += 1
             else:  # a session marked as deleted can neither be restored nor written to
                 session = Session.objects.filter(owned_by(owner), session_id=tombstone.session_id)
-                session.update(deleted_at=timezone.now())
+                session.update(deleted_at=timezone.now(), state=State.PURGED)
         if not current.row_id:
             _clear_session(tombstone, actor, engine, counts)
     return counts
@@ -179,6 +179,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
         session_id=row.session_id,
         memory_type=Memory.Type.UNPROCESSED_MESSAGE,
         delivery_state=DeliveryState.PURGED,
+        state=State.PURGED,
         seq=row.seq,
         created_at_ms=row.created_at_ms,
         origin=Memory.Origin.UPSTREAM,
@@ -188,6 +189,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
     emptied.save(update_fields=_EMPTIED)
     Override.objects.filter(row=row).delete()
     Tombstone.objects.filter(row=row).update(row=None, reason="")
+    Tombstone.ledger.filter(row=row).delete()  # what followed from other decisions
 
 
 def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: Counts) -> None:

@@ -37,8 +37,9 @@ from operations.jobs import Handler, Run
 from operations.models import Job
 from resources import storage
 from resources.models import Attachment, Resource
+from resources.services import deletion
 from store import storage as memory_storage
-from store.models import Memory, Session, owned_by, owner_columns
+from store.models import Memory, Session, State, owned_by, owner_columns
 
 KIND: Final = "import_gateway"
 _STEP_ROWS: Final = 50
@@ -248,6 +249,7 @@ class _Import:
         resource.save_base(raw=True, force_insert=True)  # raw: keep its times
         changes: list[Change] = [["resource", resource_id]]
         if deleted_at is not None:
+            deletion.record_deletion(resource, self._actor, deleted_at)
             return changes
         resource.new_attachment().save()
         if self._engine.is_external:
@@ -258,7 +260,7 @@ class _Import:
         """Keep the status while EverOS is in use; otherwise the worker ingests the file again."""
         status = row.text("status")
         if resource.deleted_at is not None:
-            resource.status = Resource.Status.DELETED
+            resource.status, resource.state = Resource.Status.DELETED, State.PURGED
         elif not self._engine.is_external:
             resource.status = Resource.Status.PENDING
         elif status == "extracted":
@@ -468,6 +470,7 @@ def _remove_resource(resource: Resource) -> bool:
             _remove_session(session)
     if resource.storage_path:
         transaction.on_commit(partial(stored_files().remove, resource.file_key))
+    Tombstone.ledger.filter(resource_id=resource.pk).delete()
     resource.delete()
     return True
 

@@ -23,7 +23,7 @@ from remote import journal
 from resources.models import Attachment, Resource
 from resources.services.ingestion import message_of
 from store import storage
-from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session, owned_by, owner_columns
+from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session, State, owned_by, owner_columns
 from store.types import ENVELOPE, ContentItem, Message, Owner, Role
 
 WITHOUT_TEXT = IS_JOURNAL_ENTRY & Q(payload={})
@@ -158,6 +158,7 @@ def clear_source_messages(owner: Owner, memory: Memory) -> None:
                 memory_type=Memory.Type.UNPROCESSED_MESSAGE,
                 text="",
                 delivery_state=DeliveryState.PURGED,
+                state=State.PURGED,
                 seq=row.seq,
                 created_at_ms=Repair().ms("created_at_ms", row.created_at_ms),
                 origin=Memory.Origin.UPSTREAM,

@@ -16,7 +16,7 @@ from core.errors import Conflict, EngineUnavailable
 from engines.registry import local_engine
 from memories.models import Override, OverrideRevision, Tombstone
 from operations.moves.matching import Match, Text, match
-from store import storage
+from store import derived_memories, storage
 from store.models import Memory, Session, owned_by, owner_columns
 from store.port import Replay
 from store.table import MemoryTable
@@ -216,7 +216,7 @@ class _Transfer:
             tombstone.save(update_fields=["memory_id", "row", "undone_at"])
             if is_free and tombstone.undone_at is None:
                 self._deleted.add(new.memory_id)
-                self._table.hide(self._owner, [new.memory_id], tombstone.created_at)
+                derived_memories.follow(self._owner, [tombstone])
         for override in self._decisions.overrides.get(key, ()):
             has_own_text = override.text != override.original_text
             override.memory_id, override.row, override.original_text = new.memory_id, new, new.text
@@ -236,15 +236,14 @@ class _Transfer:
         new = [row for row in rows if row.memory_id not in self._deleted]
         names = [row.memory_id for row in new]
         self._deleted.update(names)
-        for row in new:
-            self._create_tombstone(row.memory_id, row, decision, reason)
-        self._table.hide(self._owner, names, decision.created_at)
+        created = [self._create_tombstone(row.memory_id, row, decision, reason) for row in new]
+        derived_memories.follow(self._owner, created)
         return names
 
     def _create_tombstone(
         self, memory_id: str, row: Memory | None, decision: Tombstone | Override, reason: str
-    ) -> None:
-        tombstone = Tombstone.objects.create(
+    ) -> Tombstone:
+        return Tombstone.objects.create(
             **owner_columns(self._owner),
             session_id=self._session_id,
             memory_id=memory_id,
@@ -252,5 +251,5 @@ class _Transfer:
             reason=reason,
             actor_kind=decision.actor_kind,
             actor=decision.actor,
+            created_at=decision.created_at,
         )
-        Tombstone.objects.filter(pk=tombstone.pk).update(created_at=decision.created_at)

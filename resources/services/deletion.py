@@ -1,7 +1,7 @@
 """Delete resources: move them to the trash, restore them, and purge them.
 
-A resource in the trash keeps its row, file, attachments and memories. Its session is hidden from the time of the
-deletion; a session that was hidden at another time was deleted by itself, and stays so.
+A resource in the trash keeps its row, file, attachments and memories. A tombstone that follows from its own hides its
+session, and ends with it; a session that was also deleted by itself stays so.
 """
 
 import logging
@@ -12,7 +12,7 @@ from functools import partial
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -27,8 +27,10 @@ from engines.registry import get_engine
 from resources import queries
 from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
 from resources.services.claims import retry_delay
-from store import sessions
-from store.models import Session, owned_by
+from resources.states import RESOURCES
+from store import derived_memories, sessions
+from store.ledger import ENDED_FIELDS, Tombstone
+from store.models import Session, State, owned_by, owner_columns
 from store.port import Engine
 
 logger = logging.getLogger("memory_gateway.resources")
@@ -45,35 +47,91 @@ def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at
     Raises: `NotFound` for resources that are unknown, deleted or another user's, `Unauthenticated` for a user who was
     erased meanwhile.
     """
-    status = Resource.Status
     with transaction.atomic():
         lock_caller(user_pk, user_id, no_key=True)
-        changed = queries.live_resource(user_pk, resource_id).update(
-            former_status=Case(When(status=status.INGESTING, then=Value(status.PENDING)), default=F("status")),
-            status=status.DELETED,
-            deleted_at=at or timezone.now(),
-            updated_at=timezone.now(),
-            lease_holder="",
-            leased_until=None,
-            sealed_ingest_uri="",
-        )
-        resource = queries.deleted_resource(user_pk, resource_id).first()
-        if resource is not None:
-            record(actor, "resource.delete", resource_id, user_id=user_id)
-        if resource is not None and changed:
-            _hide_session(resource)
+        resource = queries.live_resource(user_pk, resource_id).first()
+        is_live = resource is not None
+        if resource is None:
+            resource = existing(queries.deleted_resource(user_pk, resource_id), _("There is no such resource."))
+        record(actor, "resource.delete", resource_id, user_id=user_id)
+        if is_live:
+            _delete(resource, actor, at or timezone.now())
             publish("resource.deleted", user_pk, **resource.event_data)
-        elif resource is not None:
-            _delete_again(resource, timezone.now())
-    if resource is None or not changed:
+        else:
+            _delete_again(resource, actor, timezone.now())
+    if not is_live:
         raise NotFound(_("There is no such resource."))
     return resource
 
 
-def _delete_again(resource: Resource, at: datetime) -> None:
+def _delete(resource: Resource, actor: Actor, at: datetime) -> None:
+    """Move a resource to the trash, with its session."""
+    record_deletion(resource, actor, at)
+    # A worker that ingests it has lost its lease before the status changes.
+    Resource.objects.filter(pk=resource.pk).update(
+        updated_at=timezone.now(), lease_holder="", leased_until=None, sealed_ingest_uri=""
+    )
+    _refresh(resource)
+    if resource.former_status == Resource.Status.PENDING:
+        # The interrupted ingestion may still write to the session.
+        with connection.cursor() as cursor:
+            sessions.create(cursor, resource.owner, resource.session_id)
+    _hide_session(resource)
+
+
+def record_deletion(resource: Resource, actor: Actor, at: datetime) -> Tombstone:
+    """Save the tombstone of a resource, unless it has one."""
+    tombstone, _created = Tombstone.ledger.get_or_create(
+        resource_id=resource.pk,
+        undone_at=None,
+        defaults={
+            **owner_columns(resource.owner),
+            "actor_kind": actor.kind,
+            "actor": actor.name,
+            "created_at": at,
+        },
+    )
+    return tombstone
+
+
+def _hide_session(resource: Resource) -> None:
+    """Hide the session of a deleted resource, if it exists, as long as the resource is deleted."""
+    if not _session_of(resource).exists():
+        return
+    deletion = Tombstone.ledger.get(resource_id=resource.pk, undone_at=None)
+    Tombstone.ledger.get_or_create(
+        **owner_columns(resource.owner),
+        session_id=resource.session_id,
+        kind=Tombstone.Kind.RESOURCE_DELETED,
+        cause=deletion.pk,
+        undone_at=None,
+        defaults={
+            "actor_kind": deletion.actor_kind,
+            "actor": deletion.actor,
+            "created_at": deletion.created_at,
+        },
+    )
+    derived_memories.follow_sessions(resource.owner, [resource.session_id])
+
+
+def _deletions_of(resource: Resource) -> QuerySet[Tombstone]:
+    """Return the open tombstone of a resource; none if a former version deleted it."""
+    return Tombstone.ledger.filter(resource_id=resource.pk, undone_at__isnull=True)
+
+
+def _delete_again(resource: Resource, actor: Actor, at: datetime) -> None:
     """Move the time of a deletion, with that of the session that it hid."""
-    _session_of(resource).filter(hidden_at=resource.deleted_at).update(hidden_at=at)
-    Resource.objects.filter(pk=resource.pk).update(deleted_at=at, updated_at=at)
+    tombstone = record_deletion(resource, actor, at)
+    Tombstone.ledger.filter(Q(pk=tombstone.pk) | Q(cause=tombstone.pk)).update(created_at=at)
+    Resource.objects.filter(pk=resource.pk).update(updated_at=at)
+    _refresh(resource)
+    _hide_session(resource)
+
+
+def _refresh(resource: Resource) -> None:
+    """Set the columns of a resource, here and in the database, to what its open tombstone says."""
+    RESOURCES.refresh(Resource.objects.filter(pk=resource.pk))
+    resource.refresh_from_db()
 
 
 def deletion_of(resource: Resource) -> list[str]:
@@ -113,10 +171,13 @@ def restore_as(
             found = found.filter(deleted_at=deleted_at)
         resource = existing(found, _("There is no such resource in the trash."))
         _require_no_other(resource)
-        _show_session(resource)
-        resource.status, resource.former_status = Resource.Status(resource.former_status), ""
-        resource.deleted_at = None
-        resource.save(update_fields=["status", "former_status", "deleted_at", "updated_at"])
+        for tombstone in _deletions_of(resource):
+            tombstone.end(actor)
+            tombstone.save(update_fields=ENDED_FIELDS)
+            derived_memories.end_followers([tombstone])
+        Resource.objects.filter(pk=resource.pk).update(updated_at=timezone.now())
+        _refresh(resource)
+        derived_memories.follow_sessions(resource.owner, [resource.session_id])
         record(actor, "resource.restore", resource_id, user_id=user_id)
         publish("resource.restored", user_pk, **resource.event_data)
         if resource.status == Resource.Status.PENDING:
@@ -133,6 +194,7 @@ def purge(resource_id: str, *, actor: Actor, condition: Q = IN_TRASH, engine: En
         now = timezone.now()
         found = Resource.objects.filter(condition & NOT_PURGED, pk=resource_id)
         changed = found.update(
+            state=State.PURGED,
             status=Resource.Status.DELETED,
             former_status="",
             deleted_at=Coalesce("deleted_at", Value(now)),
@@ -147,8 +209,9 @@ def purge(resource_id: str, *, actor: Actor, condition: Q = IN_TRASH, engine: En
         if not changed:
             return None
         Attachment.objects.filter(resource_id=resource_id).delete()
-        user_id = Resource.objects.values_list("user__user_id", flat=True).get(pk=resource_id)
-        record(actor, "resource.purge", resource_id, user_id=user_id)
+        resource = Resource.objects.select_related("user").get(pk=resource_id)
+        record_deletion(resource, actor, now)
+        record(actor, "resource.purge", resource_id, user_id=resource.user.user_id)
     return finish_deletion(resource_id, engine=engine)
 
 
@@ -174,23 +237,6 @@ def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resour
         resource.retry_at = timezone.now() + retry_delay(resource.attempts, _LONGEST_RETRY)
     resource.save(update_fields=["cleanup_pending", "storage_path", "retry_at", "attempts"])
     return resource
-
-
-def _hide_session(resource: Resource) -> None:
-    """Hide the session of a resource, unless it is hidden already.
-
-    An interrupted ingestion may still write to the session, so it is created here if it does not exist.
-    """
-    if resource.former_status == Resource.Status.PENDING:
-        with connection.cursor() as cursor:
-            sessions.create(cursor, resource.owner, resource.session_id)
-    if _session_of(resource).filter(hidden_at__isnull=True).exists():
-        get_engine().hide_sessions(resource.owner, [resource.session_id], resource.deleted_at)
-
-
-def _show_session(resource: Resource) -> None:
-    if _session_of(resource).filter(hidden_at=resource.deleted_at).exists():
-        get_engine().hide_sessions(resource.owner, [resource.session_id], None)
 
 
 def _session_of(resource: Resource) -> QuerySet[Session]:

@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 from django.db import connection, connections, transaction
-from django.utils import timezone
 
 from accounts.audit import Actor
 from engines.embedded.engine import EmbeddedEngine
@@ -18,6 +17,7 @@ from store import rollups
 from store.models import HourCount, Memory, Session, SessionCount
 from tests.conftest import Person
 from tests.remote.conftest import NOON, message_of
+from tests.store.decisions import delete, delete_session
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -61,7 +61,7 @@ def test_a_decision_and_an_add_do_not_deadlock(
         lookup.lock_user(alice.user_pk)
         adding = in_thread(lambda: engine.add(alice.owner, "chat:1", [message_of(alice.owner, "two", NOON + 1)]))
         wait()
-        engine.hide_sessions(alice.owner, ["chat:1"], timezone.now())
+        delete_session(alice.owner, "chat:1")
     adding.result(10)
     assert Memory.objects.count() == 2
     assert Session.objects.get().hidden_at is not None
@@ -73,7 +73,7 @@ def test_hiding_a_memory_while_its_session_is_deleted_is_counted_once(
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hi", role="assistant", sender_id="main")])
     with transaction.atomic():
         lookup.lock_user(alice.user_pk)
-        engine.hide(alice.owner, [Memory.objects.get().memory_id], timezone.now())
+        delete(alice.owner, Memory.objects.get().memory_id)
         deleting = in_thread(lambda: engine.delete(alice.owner, "chat:1"))
         wait()
     deleting.result(10)

@@ -127,12 +127,12 @@ def test_bulk_decisions_take_the_same_statements_for_any_number_of_memories(alic
         assert statements(lambda: decide(few)) == statements(lambda: decide(more)) <= 20  # noqa: B023
 
 
-def test_a_single_decision_takes_at_most_eleven_statements(alice: Person) -> None:
+def test_a_single_decision_takes_at_most_fourteen_statements(alice: Person) -> None:
     say(alice, "chat:c1", "one")
     ref = MemoryRef(id_of("one"))
     # Two of them are the audit event and its user.
-    assert statements(lambda: decisions.delete(alice.user_pk, ref, actor=OLGA)) <= 11
-    assert statements(lambda: decisions.restore(alice.user_pk, ref, actor=OLGA)) <= 11
+    assert statements(lambda: decisions.delete(alice.user_pk, ref, actor=OLGA)) <= 14
+    assert statements(lambda: decisions.restore(alice.user_pk, ref, actor=OLGA)) <= 14
 
 
 def test_bulk_decisions_are_audited_per_user(alice: Person, bob: Person) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent
@@ -20,6 +19,7 @@ from store.models import Memory
 from store.types import StoredMemory
 from tests.conftest import Person
 from tests.store.conftest import search, texts
+from tests.store.decisions import delete_session
 
 pytestmark = pytest.mark.django_db
 
@@ -93,7 +93,7 @@ def test_eight_thousand_characters_are_accepted(alice: Person) -> None:
 
 def test_a_deleted_session_accepts_no_memory(alice: Person) -> None:
     add_memory(alice, session_id="chat:1")
-    EmbeddedEngine().hide_sessions(alice.owner, ["chat:1"], timezone.now())
+    delete_session(alice.owner, "chat:1")
     with pytest.raises(Conflict):
         add_memory(alice, session_id="chat:1")
     EmbeddedEngine().delete(alice.owner, "chat:1")

@@ -100,11 +100,16 @@ def test_everything_of_the_archive_arrives(archive: Path, storage: Path, tmp_pat
     call_command("export_memory", str(again), "--all", "--with-keys", stdout=StringIO(), stderr=StringIO())
     first, second = edit_archive.contents(archive), edit_archive.contents(again)
     unchanged = {name for name in first if name.startswith("users/") and folder_of(archive, "dora") not in name}
-    audits = {name for name in unchanged if name.endswith("/audit.jsonl")}
-    assert {name: first[name] for name in unchanged - audits} == {name: second[name] for name in unchanged - audits}
-    for name in audits:
+    lines = {name for name in unchanged if name.endswith(".jsonl")}
+    assert {name: first[name] for name in unchanged - lines} == {name: second[name] for name in unchanged - lines}
+    for name in lines:
         old, new = ([json.loads(line) for line in data[name].splitlines()] for data in (first, second))
-        assert [{**row, **event} for event, row in zip(old, new, strict=True)] == new
+        if name.endswith("/tombstones.jsonl"):  # the ledger has more than the tombstones of old
+            known = {row["tombstone_id"] for row in old}
+            new = [row for row in new if row["tombstone_id"] in known]
+        for before, after in zip(old, new, strict=True):  # a row is hidden since the time of its tombstone
+            hidden = {"hidden_at": after["hidden_at"]} if before.get("hidden_at") and after["hidden_at"] else {}
+            assert {**after, **before, **hidden} == after
     assert {query: search_texts(person("alice"), query) for query in EXPECTED["found"]} == EXPECTED["found"]
 
 
@@ -290,9 +295,9 @@ def test_a_tombstone_hides_the_row_that_it_refers_to_whatever_its_id_says(
 
 def test_a_time_of_a_memory_without_its_zone_is_one_of_utc(archive: Path, storage: Path) -> None:
     name = f"{folder_of(archive, 'alice')}/memories.jsonl"
-    change_row(archive, name, {"hidden_at": "2026-01-31T12:00:00"}, lambda row: row["text"] == SECRET)
-    assert any("hidden_at" in repair for repair in run(archive)["repairs"])
-    assert Memory.objects.get(text=SECRET, user__user_id="alice").hidden_at == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    change_row(archive, name, {"sent_at": "2026-01-31T12:00:00"}, lambda row: row["text"] == SECRET)
+    assert any("sent_at" in repair for repair in run(archive)["repairs"])
+    assert Memory.objects.get(text=SECRET, user__user_id="alice").sent_at == datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 def test_a_memory_whose_id_is_repaired_does_not_escape_its_tombstone(archive: Path, storage: Path) -> None:

@@ -47,7 +47,7 @@ def test_every_row_and_file_of_the_old_archive_arrives(imported: dict[str, Perso
         "overrides": Override, "override_revisions": OverrideRevision, "profiles": ProfileMemory,
         "profile_revisions": ProfileRevision,
     }  # fmt: skip
-    counts = {name: model._default_manager.count() for name, model in tables.items()}
+    counts = {name: model.objects.count() for name, model in tables.items()}
     assert counts == {name: EXPECTED["rows"][name] for name in tables}
     assert len([path for path in storage.rglob("content*") if path.is_file()]) == EXPECTED["files"]
 

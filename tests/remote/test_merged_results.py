@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from store.models import IndexStatistics, Memory, Session
 from store.types import Hit, Owner, SearchRequest, Wording
 from tests.conftest import Person
 from tests.remote.conftest import NOON, message_of
+from tests.store.decisions import delete, delete_session, restore
 from tests.store.index_state import assert_consistent
 from tests.stub_upstream import Fault, StubUpstream
 
@@ -170,11 +170,10 @@ def test_memories_of_the_embedded_engine_are_found_before_the_move(engine: EverO
 
 
 def test_a_hidden_memory_is_not_found_by_its_new_text(engine: EverOSEngine, alice: Person, overridden: str) -> None:
-    now = datetime(2026, 6, 11, tzinfo=UTC)
-    engine.hide(alice.owner, [overridden], now)
+    delete(alice.owner, overridden)
     assert search_hits(engine, alice, "coffee") == []
-    engine.hide(alice.owner, [overridden], None)
-    engine.hide_sessions(alice.owner, [CHAT], now)
+    restore(alice.owner, overridden)
+    delete_session(alice.owner, CHAT)
     assert search_hits(engine, alice, "coffee") == []
 
 

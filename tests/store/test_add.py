@@ -20,6 +20,7 @@ from store.text.tokens import tokenize
 from store.types import ContentItem, Message
 from tests.conftest import Person
 from tests.store.conftest import NOON_MS, file_message, remember, search, text_message, texts
+from tests.store.decisions import delete_session, restore_session
 from tests.store.index_state import assert_consistent
 
 SESSION = "resource:alice:r_1"
@@ -273,11 +274,11 @@ def test_adding_a_message_does_not_scan_its_session(engine: EmbeddedEngine, alic
 
 def test_messages_added_to_a_hidden_session_are_stored_and_hidden(engine: EmbeddedEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [text_message("payment one")])
-    engine.hide_sessions(alice.owner, ["chat:c1"], LONG_AGO)
+    delete_session(alice.owner, "chat:c1")
     engine.add(alice.owner, "chat:c1", [text_message("payment two", at=NOON_MS + 1)])
     assert [one.text for one in memories(alice)] == ["payment one", "payment two"]
     assert search(engine, alice.owner, "payment") == []
-    engine.hide_sessions(alice.owner, ["chat:c1"], None)
+    restore_session(alice.owner, "chat:c1")
     assert len(search(engine, alice.owner, "payment")) == 2
     assert_consistent(alice.owner)
 

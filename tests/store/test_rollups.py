@@ -19,6 +19,7 @@ from store.models import DeliveryState, HourCount, Memory, Session, SessionCount
 from store.types import Wording
 from tests.conftest import Person
 from tests.store.conftest import NOON_MS, remember, text_message
+from tests.store.decisions import delete, delete_session, restore, restore_session
 from tests.store.rollup_state import assert_rollups_agree
 
 HOUR = 3_600_000
@@ -37,15 +38,15 @@ def test_changes_through_the_engine_are_counted(engine: EmbeddedEngine, alice: P
     engine.add(bob.owner, "chat:c1", [text_message("an answer", by="helper", role="assistant")])
     assert_rollups_agree()
     one = Memory.objects.get(text="one").memory_id
-    engine.hide(alice.owner, [one], timezone.now())
+    delete(alice.owner, one)
     assert_rollups_agree()
     engine.replace(alice.owner, {one: Wording("uno", "user_memory_fact", 0.7)})
-    engine.hide(alice.owner, [one], None)
+    restore(alice.owner, one)
     assert_rollups_agree()
-    engine.hide_sessions(alice.owner, ["chat:c1"], timezone.now())
+    delete_session(alice.owner, "chat:c1")
     assert_rollups_agree()
     assert total_memories() == 1
-    engine.hide_sessions(alice.owner, ["chat:c1"], None)
+    restore_session(alice.owner, "chat:c1")
     assert_rollups_agree()
     engine.delete(alice.owner, "chat:c1")
     assert_rollups_agree()
@@ -131,7 +132,7 @@ def test_the_rollups_can_be_recomputed(engine: EmbeddedEngine, alice: Person, bo
 
 def test_settling_does_not_change_the_counts(engine: EmbeddedEngine, alice: Person) -> None:
     remember(engine, alice.owner, "one", "two", "three")
-    engine.hide(alice.owner, [Memory.objects.get(text="two").memory_id], timezone.now())
+    delete(alice.owner, Memory.objects.get(text="two").memory_id)
     assert rollups.settle() is (connection.vendor == "postgresql")
     assert_rollups_agree()
     assert not HourCount.objects.exclude(delta=0).exists()

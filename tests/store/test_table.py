@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 import pytest
 from django.db.models import F
 
+from core.errors import NotFound
 from engines.embedded.engine import EmbeddedEngine
 from store.models import DeliveryState, IndexStatistics, Memory
 from store.types import ContentItem, ListRequest, Message, Owner, SearchRequest, Wording
 from tests.conftest import Person
+from tests.store.decisions import delete, delete_session, restore, restore_session
 
 NOON_MS = 1_781_172_177_000
 NOW = datetime(2026, 6, 11, 12, tzinfo=UTC)
@@ -50,39 +52,41 @@ def test_a_hidden_memory_is_neither_found_nor_listed_until_it_is_restored(
     engine: EmbeddedEngine, alice: Person
 ) -> None:
     add_texts(engine, alice, "the red car", "the blue car")
-    engine.hide(alice.owner, [id_of("the red car")], NOW)
+    delete(alice.owner, id_of("the red car"))
     assert search_texts(engine, alice.owner, "car") == ["the blue car"] == list_texts(engine, alice.owner)
-    engine.hide(alice.owner, [id_of("the red car")], None)
+    restore(alice.owner, id_of("the red car"))
     assert sorted(search_texts(engine, alice.owner, "car")) == ["the blue car", "the red car"]
 
 
 def test_hidden_memories_do_not_count_toward_top_k(engine: EmbeddedEngine, alice: Person) -> None:
     add_texts(engine, alice, *(f"car car car {number}" for number in range(5)), "one car among many other things")
     for number in range(5):
-        engine.hide(alice.owner, [id_of(f"car car car {number}")], NOW)
+        delete(alice.owner, id_of(f"car car car {number}"))
     assert search_texts(engine, alice.owner, "car", top_k=1) == ["one car among many other things"]
 
 
 def test_restoring_a_session_keeps_its_hidden_memories_hidden(engine: EmbeddedEngine, alice: Person) -> None:
     add_texts(engine, alice, "the red car", "the blue car")
     add_texts(engine, alice, "the green car", session_id="chat:c2")
-    engine.hide(alice.owner, [id_of("the red car")], NOW)
-    assert engine.hide_sessions(alice.owner, ["chat:c1"], NOW) == {"chat:c1"}
+    delete(alice.owner, id_of("the red car"))
+    delete_session(alice.owner, "chat:c1")
     assert search_texts(engine, alice.owner, "car") == ["the green car"] == list_texts(engine, alice.owner)
-    engine.hide_sessions(alice.owner, ["chat:c1"], None)
+    restore_session(alice.owner, "chat:c1")
     assert sorted(search_texts(engine, alice.owner, "car")) == ["the blue car", "the green car"]
 
 
 def test_a_missing_session_cannot_be_hidden(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
     add_texts(engine, alice, "the red car")
-    assert engine.hide_sessions(bob.owner, ["chat:c1"], NOW) == set()
+    with pytest.raises(NotFound):
+        delete_session(bob.owner, "chat:c1")
     engine.delete(alice.owner, "chat:c1")
-    assert engine.hide_sessions(alice.owner, ["chat:c1"], NOW) == set()
+    with pytest.raises(NotFound):
+        delete_session(alice.owner, "chat:c1")
 
 
 def test_a_memory_hidden_before_the_flush_stays_hidden(engine: EmbeddedEngine, alice: Person) -> None:
     add_texts(engine, alice, "the red car", flush=False)
-    engine.hide(alice.owner, [id_of("the red car")], NOW)
+    delete(alice.owner, id_of("the red car"))
     engine.flush(alice.owner, "chat:c1")
     assert search_texts(engine, alice.owner, "car") == []
 
@@ -118,7 +122,8 @@ def test_the_statistics_follow_an_override(engine: EmbeddedEngine, alice: Person
 
 def test_other_users_cannot_hide_or_override_a_memory(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
     add_texts(engine, alice, "the red car")
-    engine.hide(bob.owner, [id_of("the red car")], NOW)
+    with pytest.raises(NotFound):
+        delete(bob.owner, id_of("the red car"))
     with pytest.raises(KeyError):
         engine.replace(bob.owner, {id_of("the red car"): Wording("x", "", None)})
     assert search_texts(engine, alice.owner, "car") == ["the red car"]
@@ -141,7 +146,7 @@ def test_pages_list_every_memory_once_newest_first(engine: EmbeddedEngine, alice
 def test_the_trash_lists_what_the_user_deleted(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
     """Not what the gateway hid, which comes back with its source."""
     add_texts(engine, alice, "deleted", "superseded", "shown")
-    engine.hide(alice.owner, [id_of("deleted"), id_of("superseded")], NOW)
+    delete(alice.owner, id_of("deleted"), id_of("superseded"))
     Memory.objects.filter(text="superseded").update(hidden_reason=Memory.HiddenReason.SUPERSEDED)
     assert list_texts(engine, alice.owner, is_deleted=True) == ["deleted"]
     assert list_texts(engine, bob.owner, is_deleted=True) == []

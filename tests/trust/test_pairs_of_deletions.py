@@ -152,23 +152,9 @@ def orders() -> Iterator[tuple[str, str, str, str]]:
                 yield *pair, *ended
 
 
-STAYS_HIDDEN = "The end of a correction does not show again what was derived from the former text."
-SHOWN_TOO_EARLY = "The end of a deletion or supersession shows a memory that another reason still hides."
-
-
-def known_failure(ended_first: str, ended_second: str) -> str | None:
-    """Return why the present code fails for reasons that end in this order."""
-    if ended_first in {DELETE, SUPERSEDE} and ended_second in {SUPERSEDE, SOURCE, CORRECT}:
-        return SHOWN_TOO_EARLY
-    others = {ended_first, ended_second} - {CORRECT}
-    return STAYS_HIDDEN if len(others) == 1 and others <= {SESSION, FILE, SOURCE} else None
-
-
 def cases() -> Iterator[Any]:
     for order in orders():
-        reason = known_failure(*order[2:])
-        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-        yield pytest.param(*order, marks=marks, id=f"{order[0]}, {order[1]}, end of {order[2]}, of {order[3]}")
+        yield pytest.param(*order, id=f"{order[0]}, {order[1]}, end of {order[2]}, of {order[3]}")
 
 
 @pytest.mark.parametrize(("first", "second", "ended_first", "ended_second"), list(cases()))
@@ -193,9 +179,7 @@ def test_a_memory_is_shown_when_no_reason_to_hide_it_is_left(
     assert not derived.open
 
 
-@pytest.mark.parametrize(
-    "reason", [*REASONS[:-1], pytest.param(CORRECT, marks=pytest.mark.xfail(strict=True, reason=STAYS_HIDDEN))]
-)
+@pytest.mark.parametrize("reason", REASONS)
 def test_a_memory_is_shown_after_its_only_reason_has_ended(derived: Derived, reason: str) -> None:
     derived.begin(reason)
     derived.check()

@@ -126,6 +126,13 @@ def test_users_see_what_they_saw(upgraded: OldGateway) -> None:
     assert_unchanged(upgraded, upgraded.views())
 
 
+def test_states_follow_from_the_decisions(upgraded: OldGateway) -> None:
+    report = json.loads(upgraded.server.manage("doctor", "--json", timeout_seconds=3600).stdout)
+    assert [one["text"] for one in report["findings"] if one["check"] == "decisions" and one["status"] != "ok"] == []
+    states = upgraded.server.rows("SELECT DISTINCT state FROM store_memory ORDER BY state")
+    assert {state for (state,) in states} >= {"live", "purged", "trashed"}
+
+
 def test_the_same_transcript_adds_no_rows_and_is_not_sent_again(upgraded: OldGateway) -> None:
     assert_nothing_is_added(upgraded, upgraded.run("repeat", repeated_state(upgraded, of_embedded=False)))
     assert_unchanged(upgraded, upgraded.views())

@@ -1,0 +1,145 @@
+"""The state of a row, and the former columns that say the same, as its open tombstones say.
+
+`columns_of_memory`, `columns_of_session` and `resources.states` compute them, and `Target.refresh` writes them after
+every decision, its end, and a purge; `Target.wrong` checks rows by the same functions. The order is purged, trashed,
+superseded, expired, live. A purge cannot end, so the row itself records it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from store.ledger import Tombstone
+from store.models import DeliveryState, Memory, Session, State, owned_by
+from store.types import Owner
+
+Columns = Mapping[str, Any]
+_SCOPE: Final = ("user_id", "app_id", "project_id")
+_Kind, _Reason = Tombstone.Kind, Memory.HiddenReason
+_REASONS: Final = {
+    _Kind.SUPERSEDED: _Reason.SUPERSEDED,
+    _Kind.SOURCE_DELETED: _Reason.WITH_SOURCE,
+    _Kind.SOURCE_CORRECTED: _Reason.REWORDED,
+}
+_RANKS: Final = {kind: rank for rank, kind in enumerate(_Kind)}
+_CHECKED_AT_ONCE: Final = 1000
+
+
+def deciding(tombstones: Iterable[Any]) -> Any:
+    """Return the open tombstone that decides a row's state, None without tombstones."""
+    return min(tombstones, key=lambda one: (_RANKS[one.kind], one.created_at), default=None)
+
+
+def columns_of_memory(row: Any, tombstones: Sequence[Any]) -> Columns:
+    """Return the columns of a memory. What a user's own text replaced no longer depends on corrected sources."""
+    if row.delivery_state == DeliveryState.PURGED:
+        return {"state": State.PURGED}
+    found = [one for one in tombstones if one.kind != _Kind.SOURCE_CORRECTED or row.text == row.original_text]
+    first = deciding(found)
+    return {
+        "state": _state(row, first),
+        "hidden_at": first and first.created_at,
+        "hidden_reason": _REASONS.get(first.kind, "") if first else "",
+        "superseded_by": next((one.other_id for one in found if one.kind == _Kind.SUPERSEDED), ""),
+    }
+
+
+def columns_of_session(row: Any, tombstones: Sequence[Any]) -> Columns:
+    """Return the columns of a session."""
+    if row.deleted_at is not None:
+        return {"state": State.PURGED}
+    first = deciding(tombstones)
+    return {"state": _state(row, first), "hidden_at": first and first.created_at}
+
+
+def _state(row: Any, first: Any) -> State:
+    if first is not None:
+        return State.SUPERSEDED if first.kind == _Kind.SUPERSEDED else State.TRASHED
+    return State.EXPIRED if row.expires_at and row.expires_at <= timezone.now() else State.LIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind of row that tombstones are about: those that meet `condition` and have the row's `name`, a column of both.
+
+    `columns_of(row, tombstones)` reads the columns in `read`. `unlike_live` are rows that are not live by one of them.
+    """
+
+    name: str
+    condition: Q
+    columns_of: Callable[[Any, Sequence[Any]], Columns]
+    read: tuple[str, ...]
+    unlike_live: Q
+
+    def refresh(self, rows: QuerySet[Any], tombstones: QuerySet[Any] | None = None) -> int:
+        """Set the columns of rows to what their open tombstones say; return how many rows have changed.
+
+        Two statements, and one for each group of equal new values. A migration gives the `tombstones` of its time.
+        """
+        groups: dict[tuple[tuple[str, Any], ...], list[Any]] = defaultdict(list)
+        for row, columns in self.wrong(rows, tombstones):
+            groups[tuple(columns.items())].append(row.pk)
+        for values, keys in groups.items():
+            QuerySet(rows.model, using=rows.db).filter(pk__in=keys).update(**dict(values))
+        return sum(map(len, groups.values()))
+
+    def wrong(self, rows: QuerySet[Any], tombstones: QuerySet[Any] | None = None) -> Iterator[tuple[Any, Columns]]:
+        """Yield the rows whose columns differ from what their open tombstones say, with these. Two statements."""
+        found = list(rows.order_by().only("pk", *_SCOPE, self.name, *self.read))
+        tombstones = Tombstone.ledger.all() if tombstones is None else tombstones
+        of_rows = tombstones.filter(self.condition, undone_at__isnull=True) if found else tombstones.none()
+        of_rows = of_rows.filter(
+            **{"user__in": {row.user_id for row in found}, f"{self.name}__in": [self._key(row)[-1] for row in found]}
+        )
+        by_key: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+        for one in of_rows:
+            by_key[self._key(one)].append(one)
+        for row in found:
+            columns = self.columns_of(row, by_key[self._key(row)])
+            if any(getattr(row, name) != value for name, value in columns.items()):
+                yield row, columns
+
+    def _key(self, row: Any) -> tuple[Any, ...]:
+        return (*(getattr(row, name) for name in _SCOPE), getattr(row, self.name))
+
+    def suspects(self, rows: QuerySet[Any], tombstones: QuerySet[Any] | None = None) -> Iterator[QuerySet[Any]]:
+        """Yield the rows that are not live or have open tombstones, in parts: no other row can be wrong."""
+        tombstones = Tombstone.ledger.all() if tombstones is None else tombstones
+        outer = {name: OuterRef(name) for name in (*_SCOPE, self.name)}
+        own = tombstones.filter(self.condition, undone_at__isnull=True, **outer)
+        found = rows.filter(~Q(state=State.LIVE) | self.unlike_live | Exists(own)).order_by("pk")
+        keys = list(found.values_list("pk", flat=True)[:_CHECKED_AT_ONCE])
+        while keys:
+            yield QuerySet(rows.model, using=rows.db).filter(pk__in=keys)
+            keys = list(found.filter(pk__gt=keys[-1]).values_list("pk", flat=True)[:_CHECKED_AT_ONCE])
+
+
+MEMORIES: Final = Target(
+    "memory_id",
+    Q(),
+    columns_of_memory,
+    ("delivery_state", "expires_at", "state", "hidden_at", "hidden_reason", "superseded_by"),
+    Q(hidden_at__isnull=False) | ~Q(hidden_reason="") | ~Q(superseded_by="") | Q(delivery_state=DeliveryState.PURGED),
+)
+SESSIONS: Final = Target(
+    "session_id",
+    Q(memory_id="", resource_id=""),
+    columns_of_session,
+    ("deleted_at", "expires_at", "state", "hidden_at"),
+    Q(hidden_at__isnull=False) | Q(deleted_at__isnull=False),
+)
+
+
+def refresh_memories(owner: Owner, memory_ids: Collection[str]) -> None:
+    """Refresh some memories of an owner."""
+    if memory_ids:
+        MEMORIES.refresh(Memory.objects.filter(owned_by(owner), memory_id__in=list(memory_ids)))
+
+
+def refresh_sessions(owner: Owner, session_ids: Collection[str]) -> None:
+    """Refresh some sessions of an owner."""
+    SESSIONS.refresh(Session.objects.filter(owned_by(owner), session_id__in=list(session_ids)))

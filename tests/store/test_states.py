@@ -1,0 +1,296 @@
+"""A row's state follows from its open tombstones, and so do the columns that were there before."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import F, Q
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.audit import Actor
+from engines.embedded.engine import EmbeddedEngine
+from memories.services import decisions
+from memories.services.decisions import OverrideValues
+from memories.services.lookup import MemoryRef
+from operations import ledger
+from store import derived_memories, states, storage
+from store.ledger import Override, Tombstone
+from store.models import DeliveryState, Memory, PendingExtraction, Session, State, is_shown_at
+from store.types import Wording
+from tests.conftest import Person
+from tests.store.decisions import delete, delete_session, restore, restore_session
+from tests.store.test_table import add_texts, id_of
+
+NOW = datetime(2026, 6, 11, 12, tzinfo=UTC)
+ACTOR = Actor.command("tests")
+KIND = Tombstone.Kind
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def engine() -> EmbeddedEngine:
+    return EmbeddedEngine()
+
+
+def tombstone(kind: Tombstone.Kind, minutes: int = 0, other_id: str = "") -> Tombstone:
+    return Tombstone(kind=kind, created_at=NOW + timedelta(minutes=minutes), other_id=other_id)
+
+
+def memory(**columns: Any) -> Memory:
+    return Memory(memory_id="m", text="t", original_text="t", **columns)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "state", "reason"),
+    [
+        ([], State.LIVE, ""),
+        ([KIND.SUPERSEDED], State.SUPERSEDED, "superseded"),
+        ([KIND.SUPERSEDED, KIND.SOURCE_CORRECTED], State.TRASHED, "reworded"),
+        ([KIND.SUPERSEDED, KIND.SOURCE_CORRECTED, KIND.SOURCE_DELETED], State.TRASHED, "with_source"),
+        ([KIND.SUPERSEDED, KIND.SOURCE_DELETED, KIND.DELETED], State.TRASHED, ""),
+    ],
+)
+def test_the_strongest_open_tombstone_decides(kinds: list[Tombstone.Kind], state: State, reason: str) -> None:
+    found = [tombstone(kind, minutes, "newer") for minutes, kind in enumerate(kinds)]
+    columns = states.columns_of_memory(memory(), found)
+    assert columns == {
+        "state": state,
+        "hidden_at": found[-1].created_at if found else None,
+        "hidden_reason": reason,
+        "superseded_by": "newer" if kinds else "",
+    }
+
+
+def test_a_purged_row_is_purged_whatever_its_tombstones_say() -> None:
+    purged = memory(delivery_state=DeliveryState.PURGED, expires_at=NOW)
+    assert states.columns_of_memory(purged, [tombstone(KIND.DELETED)]) == {"state": State.PURGED}
+    assert states.columns_of_session(Session(deleted_at=NOW), [tombstone(KIND.DELETED)]) == {"state": State.PURGED}
+
+
+def test_only_what_is_live_expires() -> None:
+    expired = memory(expires_at=timezone.now() - timedelta(minutes=1))
+    assert states.columns_of_memory(expired, [])["state"] == State.EXPIRED
+    assert states.columns_of_memory(expired, [tombstone(KIND.SUPERSEDED)])["state"] == State.SUPERSEDED
+    assert states.columns_of_memory(memory(expires_at=timezone.now() + timedelta(days=1)), [])["state"] == State.LIVE
+
+
+def test_the_condition_for_shown_memories_knows_states_and_expiry(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, "shown", "deleted", "expired", "to expire")
+    add_texts(engine, alice, "of an expired session", session_id="chat:c2")
+    add_texts(engine, alice, "of a deleted session", session_id="chat:c3")
+    delete(alice.owner, id_of("deleted"))
+    delete_session(alice.owner, "chat:c3")
+    now = timezone.now()
+    Memory.objects.filter(text="expired").update(expires_at=now)
+    Memory.objects.filter(text="to expire").update(expires_at=now + timedelta(seconds=1))
+    Session.objects.filter(session_id="chat:c2").update(expires_at=now)
+    shown = Memory.objects.filter(is_shown_at(now)).values_list("text", flat=True)
+    assert sorted(shown) == ["shown", "to expire"]
+
+
+def test_deleting_and_restoring_a_session_changes_no_memory(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, *(f"number {number}" for number in range(20)))
+    memories = list(Memory.objects.order_by("pk").values())
+    delete_session(alice.owner, "chat:c1")
+    assert [one.target for one in Tombstone.ledger.all()] == ["session"]
+    assert Session.objects.get().state == State.TRASHED
+    assert list(Memory.objects.order_by("pk").values()) == memories
+    restore_session(alice.owner, "chat:c1")
+    assert Session.objects.get().state == State.LIVE
+    assert list(Memory.objects.order_by("pk").values()) == memories
+
+
+# --- what follows from a decision -------------------------------------------------------------------------------------
+
+
+def derive(person: Person, text: str, *sources: str) -> str:
+    """Store a memory as the extraction of a session does; return its id."""
+    first = Memory.objects.get(memory_id=sources[0])
+    row = Memory(
+        memory_id=f"derived {text}",
+        session=first.session,
+        memory_type=Memory.Type.EPISODE,
+        category="user_memory_fact",
+        sender_id=person.user_id,
+        text=text,
+        original_text=text,
+        sources=list(sources),
+        created_at_ms=first.created_at_ms,
+        seq=first.seq,
+        origin=Memory.Origin.EXTRACTED,
+    )
+    storage.insert(person.owner, [row])
+    return row.memory_id
+
+
+def edit(person: Person, memory_id: str, text: str) -> None:
+    decisions.override(person.user_pk, MemoryRef(memory_id), OverrideValues(text=text), actor=ACTOR)
+
+
+def undo_edit(person: Person, memory_id: str) -> None:
+    decisions.undo_override(person.user_pk, MemoryRef(memory_id), actor=ACTOR)
+
+
+def live() -> list[str]:
+    assert list(ledger.differences()) == []
+    found = Memory.objects.filter(state=State.LIVE, origin=Memory.Origin.EXTRACTED)
+    return sorted(found.values_list("text", flat=True))
+
+
+def test_a_deletion_that_follows_names_its_cause_and_ends_with_it(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, "I live in Oslo")
+    source = id_of("I live in Oslo")
+    derive(alice, "Oslo", source)
+    delete(alice.owner, source)
+    [follower] = Tombstone.ledger.exclude(memory_id=source)
+    assert (follower.kind, follower.cause, follower.other_id) == (
+        KIND.SOURCE_DELETED,
+        Tombstone.objects.get().pk,
+        source,
+    )
+    assert (follower.actor_kind, follower.actor) == (ACTOR.kind, ACTOR.name)
+    assert live() == []
+    restore(alice.owner, source)
+    follower.refresh_from_db()
+    assert (follower.undone_by_kind, follower.undone_by) == (ACTOR.kind, ACTOR.name)
+    assert live() == ["Oslo"]
+
+
+def test_deletions_take_the_same_statements_whatever_was_derived(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, *(f"number {number}" for number in range(8)))
+    ids = [id_of(f"number {number}") for number in range(8)]
+    for number, source in enumerate(ids):
+        derive(alice, f"derived {number}", source)
+    rows = list(Memory.objects.filter(memory_id__in=ids).order_by("pk").values_list("pk", flat=True))
+    for decide in (decisions.delete_many, decisions.restore_many):
+        counts = []
+        for part in (rows[:2], rows[2:]):
+            with CaptureQueriesContext(connection) as queries:
+                assert len(decide(part, actor=ACTOR)) == len(part)
+            counts.append(len(queries))
+        assert counts[0] == counts[1]
+
+
+def test_a_memory_of_two_sources_returns_with_the_last(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, "I live in Oslo", "with my zebra")
+    oslo, zebra = id_of("I live in Oslo"), id_of("with my zebra")
+    derive(alice, "Oslo and zebra", oslo, zebra)
+    edit(alice, oslo, "I live in Rome")
+    delete(alice.owner, zebra)
+    undo_edit(alice, oslo)
+    assert live() == []
+    restore(alice.owner, zebra)
+    assert live() == ["Oslo and zebra"]
+
+
+def test_what_is_shown_was_derived_from_the_present_text(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, "I live in Oslo")
+    source = id_of("I live in Oslo")
+    derive(alice, "Oslo", source)
+    edit(alice, source, "I live in Rome")
+    assert live() == []
+    derive(alice, "Rome", source)
+    edit(alice, source, "I live in Bern")
+    derive(alice, "Bern", source)
+    assert live() == ["Bern"]
+    edit(alice, source, "I live in Rome")
+    assert live() == ["Rome"]
+    undo_edit(alice, source)
+    assert live() == ["Oslo"]
+    edit(alice, source, "I live in Bern")  # by another override
+    assert live() == ["Bern"]
+
+
+def test_an_edit_that_is_undone_at_once_is_not_extracted(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, "I live in Oslo")
+    source = id_of("I live in Oslo")
+    derive(alice, "Oslo", source)
+    edit(alice, source, "I live in Rome")
+    assert PendingExtraction.objects.count() == 1
+    undo_edit(alice, source)
+    assert live() == ["Oslo"]
+    assert not PendingExtraction.objects.exists()
+
+
+def test_words_of_a_user_stay_when_the_source_is_edited(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, "I live in Oslo")
+    source = id_of("I live in Oslo")
+    derived = derive(alice, "Oslo", source)
+    edit(alice, derived, "Oslo, by the harbour")
+    edit(alice, source, "I live in Rome")
+    assert live() == ["Oslo, by the harbour"]
+    undo_edit(alice, derived)
+    assert live() == []
+    undo_edit(alice, source)
+    assert live() == ["Oslo"]
+
+
+def test_superseding_twice_is_one_tombstone_that_a_restore_ends(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, "I live in Oslo")
+    derived = derive(alice, "Oslo", id_of("I live in Oslo"))
+    older, newer = Memory.objects.get(memory_id=derived), Memory(memory_id="newer")
+    for _ in range(2):
+        derived_memories.supersede([older], newer, NOW)
+    older.refresh_from_db()
+    assert (older.state, older.hidden_at, older.superseded_by) == (State.SUPERSEDED, NOW, "newer")
+    assert (Tombstone.ledger.get().actor_kind, Tombstone.objects.count()) == ("system", 0)
+    restore(alice.owner, derived)
+    assert live() == ["Oslo"]
+    assert not Tombstone.ledger.filter(undone_at=None).exists()
+
+
+def test_a_text_that_is_replaced_without_an_override_hides_too(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, "I live in Oslo")
+    source = id_of("I live in Oslo")
+    derive(alice, "Oslo", source)
+    engine.replace(alice.owner, {source: Wording("I live in Rome", "", None)})
+    assert not Override.objects.exists()
+    assert live() == []
+    engine.replace(alice.owner, {source: Wording("I live in Oslo", "", None)})
+    assert live() == ["Oslo"]
+
+
+# --- rows of before ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_before_get_their_tombstones(engine: EmbeddedEngine, alice: Person) -> None:
+    """As `migrate` and the import of an old archive do: nothing hidden is shown, and a repetition changes nothing."""
+    texts = ("deleted", "superseded", "with source", "lost source", "reworded", "both", "own and source", "stays")
+    add_texts(engine, alice, "source", *texts)
+    delete(alice.owner, id_of("source"))
+    at = {"hidden_at": NOW}
+    rows = {text: Memory.objects.filter(text=text) for text in texts}
+    rows["deleted"].update(**at)
+    rows["superseded"].update(**at, hidden_reason="superseded", superseded_by="newer")
+    rows["with source"].update(**at, hidden_reason="with_source", sources=[id_of("source")])
+    rows["lost source"].update(**at, hidden_reason="with_source", sources=["unknown"])
+    rows["reworded"].update(**at, hidden_reason="reworded", sources=["unknown"], original_text=F("text"))
+    rows["both"].update(**at, superseded_by="newer")
+    delete(alice.owner, id_of("own and source"))
+    rows["own and source"].update(sources=[id_of("source")])
+    Memory.objects.filter(text__contains="source").exclude(text="source").update(origin=Memory.Origin.EXTRACTED)
+    before = {row["text"]: row for row in Memory.objects.values("text", "hidden_at", "hidden_reason", "superseded_by")}
+    assert list(ledger.differences())
+    for _ in range(2):
+        ledger.repair()
+        after = {row["text"]: row for row in Memory.objects.values(*before["stays"])}
+        assert after == before
+        assert list(ledger.differences()) == []
+        assert Tombstone.ledger.count() == 10
+    assert set(Memory.objects.filter(~Q(state=State.LIVE)).values_list("text", flat=True)) == {"source", *texts[:-1]}
+    assert sorted(Tombstone.objects.values_list("row__text", flat=True)) == [
+        "both",
+        "deleted",
+        "own and source",
+        "source",
+    ]
+    restore(alice.owner, id_of("own and source"))
+    assert Memory.objects.get(text="own and source").hidden_reason == "with_source"
+    restore(alice.owner, id_of("source"), id_of("superseded"), id_of("both"))
+    assert set(Memory.objects.filter(state=State.LIVE).values_list("text", flat=True)) == {
+        "own and source", "source", "stays", "superseded", "with source",
+    }  # fmt: skip
