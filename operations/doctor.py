@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from core.messages import MANAGE
 from core.persistence import database_errors
 from core.persistence.files import old_temporaries, root, stored_files
 from engines.registry import get_engine
-from operations import erase, files, secret_rotation
+from operations import erase, files, ledger, secret_rotation
 from operations.cleanup import compaction, orphans, purge
 from operations.commands import Report, no_report
 from operations.external import delivery_retry
@@ -179,6 +180,18 @@ def _index_differences() -> str:
     return ", ".join(differences)
 
 
+def _decisions(doctor: Doctor) -> _Found:
+    """Compare the states of memories, sessions and resources with the open decisions."""
+    found = list(islice(ledger.differences(), _SHOWN))
+    if not found:
+        yield "ok", "Everything is shown or hidden as the open decisions say."
+    elif doctor.fix:
+        ledger.repair()
+        yield "fixed", "Rows are shown or hidden as the open decisions say again."
+    else:
+        yield "problem", f"{'; '.join(found)}. Run `{MANAGE} doctor --fix`."
+
+
 def _files(doctor: Doctor) -> _Found:
     """Find rows without a file, and files without a row."""
     missing = []
@@ -295,6 +308,7 @@ CHECKS: tuple[Callable[[Doctor], _Found], ...] = (
     _settings,
     _database,
     _index,
+    _decisions,
     _files,
     _storage,
     _erasures,

@@ -16,9 +16,10 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import AuditEvent
+from memories.models import Tombstone
 from operations.doctor import Doctor
 from store.index import keyword
-from store.models import IndexStatistics, Memory, Session
+from store.models import IndexStatistics, Memory, Session, State
 from tests.conftest import Person
 from tests.operations.sample_data import create_sample_data, search_texts
 from tests.resources.forms import files_below, stored_resource
@@ -65,6 +66,7 @@ def test_a_healthy_gateway_has_no_problem(alice: Person, storage: Path) -> None:
         "files",
         "storage",
         "erasures",
+        "decisions",
         "engine",
         "deliveries",
         "clock",
@@ -172,6 +174,17 @@ def texts(doctor: Doctor, check: str) -> list[str]:
 def test_a_clock_behind_the_audit_log_is_a_problem(alice: Person) -> None:
     AuditEvent.objects.update(at="2100-01-01T00:00:00Z")
     assert run_doctor()[0]["clock"] == ["problem"]
+
+
+def test_what_decisions_do_not_say_is_a_problem_and_is_repaired(alice: Person, storage: Path) -> None:
+    create_sample_data(alice)
+    assert run_doctor()[0]["decisions"] == ["ok"]
+    Memory.objects.filter(pk=Memory.objects.earliest("pk").pk).update(hidden_at=timezone.now())
+    assert run_doctor()[0]["decisions"] == ["problem"]
+    assert run_doctor("--fix")[0]["decisions"] == ["fixed"]
+    assert run_doctor()[0]["decisions"] == ["ok"]
+    assert Memory.objects.earliest("pk").state == State.TRASHED
+    assert Tombstone.objects.filter(row=Memory.objects.earliest("pk")).exists()
 
 
 def test_a_full_disk_is_a_problem(db: Any, storage: Path, settings: Any) -> None:

@@ -32,7 +32,7 @@ from hypothesis.stateful import (
 from accounts.audit import Actor
 from memories.models import Tombstone
 from memories.services.manual import MANUAL_SESSION, add_by_hand
-from operations import erase
+from operations import erase, ledger
 from operations.cleanup import purge
 from resources.services import purge as purge_resource
 from store import derived_memories
@@ -73,7 +73,6 @@ class Place:
     is_deleted: bool = False
     is_file_deleted: bool = False
     is_purged: bool = False
-    is_flushed: bool = True
 
     @property
     def is_shown(self) -> bool:
@@ -92,6 +91,7 @@ class Item:
     edited: str = ""
     superseded_by: str = ""
     is_purged: bool = False
+    is_flushed: bool = True
 
     @property
     def is_left(self) -> bool:
@@ -183,7 +183,7 @@ class Walk(RuleBasedStateMachine):
 
     def is_refused(self, item: Item) -> bool:
         """Return True for a message without a flush, which cannot be decided about while EverOS is attached."""
-        return self.is_attached and item.is_left and not item.is_fact and not item.place.is_flushed
+        return self.is_attached and item.is_left and not item.is_flushed
 
     # --- memories ---------------------------------------------------------------------------------------------------
 
@@ -200,12 +200,14 @@ class Walk(RuleBasedStateMachine):
         if status != 200:
             return
         self.sent.setdefault(chat, []).extend(messages)
-        place.is_flushed = is_flushed
         if is_flushed:
             self.call("post", "/memories/flush", session_id=chat)
-        before = len(self.items)
+        before = self.items.copy()
         self.note_new(place)
-        assert len(self.items) == before + count
+        assert len(self.items) == len(before) + count
+        for item in self.items.values():
+            if item.place is place and (is_flushed or item.memory_id not in before):
+                item.is_flushed = is_flushed
 
     def repeat(self, first: int, _second: int) -> None:
         """The whole transcript again, as a client does that does not know what arrived."""
@@ -361,6 +363,7 @@ class Walk(RuleBasedStateMachine):
         self.check_texts()
         self.check_sessions()
         self.check_trash()
+        assert list(ledger.differences()) == []
 
     def check_texts(self) -> None:
         shown = {item.memory_id: item.edited or item.text for item in self.items.values() if item.is_shown}
