@@ -19,7 +19,7 @@ from remote.client import wire
 from remote.client.client import Client
 from remote.client.hits import Names, hits_of
 from remote.engine_ids import AgentNames
-from store import states, storage
+from store import storage
 from store.models import Memory, Session, owned_by, owner_columns
 from store.types import Owner
 
@@ -119,7 +119,7 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
         known = storage.known(owner, [memory.memory_id for memory in new])
         new = [memory for memory in new if memory.memory_id not in known]
         storage.insert(owner, new)
-        states.refresh_memories(owner, [memory.memory_id for memory in new])  # it may be deleted since before
+        storage.hold_deletions(owner, new)
     return len(new)
 
 

@@ -7,8 +7,10 @@ from typing import Self
 from django.db import connection, transaction
 
 from core.persistence import sql
+from store import states
 from store.index import keyword, pages
 from store.index.keyword import Entry
+from store.ledger import Tombstone
 from store.models import IndexStatistics, Memory, PendingMedia, owned_by, owner_values
 from store.types import Owner
 
@@ -18,6 +20,8 @@ _SESSION_STATE = """
         WHERE user_id = %s AND app_id = %s AND project_id = %s AND memory_id IN ({slots})
     UNION ALL SELECT created_at_ms, '', 2 FROM store_memory
         WHERE user_id = %s AND app_id = %s AND project_id = %s AND created_at_ms BETWEEN %s AND %s AND session_id = %s
+    UNION ALL SELECT 0, memory_id, 3 FROM memories_tombstone
+        WHERE user_id = %s AND app_id = %s AND project_id = %s AND undone_at IS NULL AND memory_id IN ({slots})
 """
 
 
@@ -51,13 +55,15 @@ def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
     """Append drafts to a session (row id) that the caller has locked; leave out drafts that exist already."""
     if not drafts:
         return
-    seq, existing, occupied = _session_state(owner, session, drafts)
+    seq, existing, occupied, deleted = _session_state(owner, session, drafts)
     new = _new_drafts(drafts, existing)
     entries = [entry for draft in new for entry in _with_free_time(draft, occupied)]
     memories = [memory for draft in new for memory in draft.memories]
     for number, memory in enumerate(memories, start=seq):
         memory.session_id, memory.seq = session, number
     insert(owner, memories, entries)
+    if deleted:
+        hold_deletions(owner, [memory for memory in memories if memory.memory_id in deleted])
     for draft in new:
         if draft.media is not None:
             draft.media.memory = draft.memories[0]
@@ -122,14 +128,23 @@ def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:
     return list(new.values())
 
 
+def hold_deletions(owner: Owner, memories: Sequence[Memory]) -> None:
+    """Hide new memories whose ids were deleted while their rows were not here."""
+    by_id = {memory.memory_id: memory for memory in memories}
+    for tombstone in Tombstone.ledger.filter(owned_by(owner), memory_id__in=by_id, row=None):
+        tombstone.row = by_id[tombstone.memory_id]
+        tombstone.save(update_fields=["row"])
+    states.refresh_memories(owner, by_id)
+
+
 def _prepare(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
     for memory, entry in zip(memories, entries, strict=True):
         memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
         memory.is_indexed, memory.token_count = True, entry.length
 
 
-def _session_state(owner: Owner, session: int, drafts: Sequence[Draft]) -> tuple[int, set[str], set[int]]:
-    """Return the next `seq` of the session, the drafts that exist already, and the occupied times near the new ones.
+def _session_state(owner: Owner, session: int, drafts: Sequence[Draft]) -> tuple[int, set[str], set[int], set[str]]:
+    """Return the next `seq` of the session, existing drafts, occupied times near the new ones, and deleted drafts.
 
     One SQL statement, because every add waits for it. Times are read by the user's index, which is sorted by them,
     instead of scanning a long session.
@@ -139,11 +154,12 @@ def _session_state(owner: Owner, session: int, drafts: Sequence[Draft]) -> tuple
     statement = _SESSION_STATE.format(slots=sql.slots(ids))
     between = [min(wanted), max(wanted) + len(wanted)]
     owned = owner_values(owner)
-    rows = sql.rows(statement, [session, *owned, *ids, *owned, *between, session])
+    rows = sql.rows(statement, [session, *owned, *ids, *owned, *between, session, *owned, *ids])
     return (
         next(number for number, memory_id, part in rows if part == 0),
         {memory_id for _, memory_id, part in rows if part == 1},
         {number for number, _, part in rows if part == 2},
+        {memory_id for _, memory_id, part in rows if part == 3},
     )
 
 

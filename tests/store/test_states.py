@@ -254,6 +254,19 @@ def test_a_text_that_is_replaced_without_an_override_hides_too(engine: EmbeddedE
     assert live() == ["Oslo"]
 
 
+def test_a_tombstone_holds_for_a_memory_that_comes_again(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, "I live in Oslo")
+    memory_id = id_of("I live in Oslo")
+    delete(alice.owner, memory_id)
+    Tombstone.objects.update(row=None)  # as after the import of an archive that lacks the memory
+    storage.remove(alice.owner, list(Memory.objects.all()))
+    add_texts(engine, alice, "I live in Oslo")
+    assert Memory.objects.get().state == State.TRASHED
+    assert Tombstone.objects.get().row == Memory.objects.get()
+    restore(alice.owner, memory_id)
+    assert Memory.objects.get().state == State.LIVE
+
+
 # --- rows of before ---------------------------------------------------------------------------------------------------
 
 
