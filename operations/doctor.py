@@ -144,12 +144,16 @@ def _index(doctor: Doctor) -> _Found:
         wrong = "The keyword index was built by another version."
     elif differences := _index_differences():
         wrong = f"The keyword index does not match the memories: {differences}."
-    elif pending := rebuild.pending_count():
-        wrong = f"{pending:,} memories are not in the keyword index yet."
     elif differences := words.differences():
         wrong = f"The word index does not match the memories: {differences}."
     else:
-        yield "ok", f"The keyword index contains {Memory.objects.filter(is_indexed=True).count():,} memories."
+        indexed = f"The keyword index contains {Memory.objects.filter(is_indexed=True).count():,} memories."
+        if not (pending := rebuild.pending_count()):
+            yield "ok", indexed
+        elif doctor.fix:
+            yield "fixed", f"{indexed} {sum(rebuild.fill()):,} were added."
+        else:
+            yield "warning", f"{indexed} The server or `--fix` adds {pending:,} more."
         return
     if not doctor.fix:
         yield "problem", f"{wrong} Run `{MANAGE} doctor --fix` to rebuild it."
