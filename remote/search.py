@@ -134,7 +134,7 @@ def _search_both(
 def _start(client: Client, payloads: Sequence[Payload], deadline: Deadline) -> _Wait:
     """Start the calls in threads; return the function that waits for their answers. Raises: `NoAnswer`."""
     if not payloads:
-        return lambda: []
+        return list
     if deadline.left_seconds <= 0:
         raise failures.no_answer()
     calls = [partial(client.search, payload, deadline) for payload in payloads]

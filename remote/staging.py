@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from remote import deletions, journal, sessions
 from remote.engine_ids import with_mark
+from store import storage
 from store.models import Memory, Session, State, owner_columns
 from store.types import Message, Owner
 
@@ -67,7 +68,7 @@ def discard_for(session: Session) -> None:
 
 
 def _remove(staging: Session) -> None:
-    Memory.objects.filter(session=staging).delete()
+    storage.remove(staging.owner, list(Memory.objects.filter(session=staging)))
     staging.delete()
 
 
@@ -80,9 +81,10 @@ def publish(staging: Session, session: Session) -> int:
     session.flushed_at, session.searchable_at = staging.flushed_at, staging.searchable_at
     session.save(update_fields=["engine_session_id", "flushed_at", "searchable_at"])
     journal.reassign(session, journal.entries(staging).order_by("pk"))
-    moved = _episodes(staging).update(session=session)
+    moved = memories_of(staging)
+    storage.reassign(session.owner, moved, session.pk)
     _remove(staging)
-    return moved
+    return len(moved)
 
 
 def memories_of(staging: Session) -> list[Memory]:

@@ -119,6 +119,16 @@ def set_covered(owner: Owner, rows: Collection[int], *, is_covered: bool) -> Non
     pages.write_cover(owner, [memory for memory in changed if memory.is_indexed])
 
 
+def reassign(owner: Owner, memories: Sequence[Memory], session: int) -> None:
+    """Move memories to another session (row id) of the same owner. Call inside a transaction."""
+    entries = {memory: keyword.entry_of(memory) for memory in memories if memory.is_indexed}
+    keyword.remove(owner, {memory.pk: entry for memory, entry in entries.items()})
+    for memory in memories:
+        memory.session_id = session
+    Memory.objects.filter(pk__in=[memory.pk for memory in memories]).update(session=session)
+    keyword.add(owner, entries)
+
+
 def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:
     """Return the drafts with memories that do not exist yet, each once."""
     new: dict[str, Draft] = {}

@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('accounts', '0010_authority'),
         ('memories', '0004_reasons_and_ends_of_decisions'),
-        ('store', '0012_state'),
+        ('store', '0011_state'),
     ]
 
     operations = [

@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("memories", "0005_ledger"),
         ("resources", "0005_state"),
-        ("store", "0012_state"),
+        ("store", "0011_state"),
     ]
 
     operations = [

@@ -147,7 +147,6 @@ def test_a_covered_message_is_not_shown_beside_its_narrative(gateway: Gateway) -
     assert gateway.found("velocipede bicycle") == [narrative(BICYCLE, HEDGEHOG)]
 
 
-@rule("1", "while EverOS is away, the copies of its memories are not searched")
 def test_an_outage_shows_the_same_memories_under_the_same_ids(gateway: Gateway) -> None:
     gateway.say(BICYCLE, HEDGEHOG)
     before = gateway.call("post", "/memories/search", query="velocipede", scope=["all_user_memory"])["results"]
@@ -207,7 +206,6 @@ def test_messages_deleted_with_a_narrative_are_restored_one_by_one(gateway: Gate
     assert gateway.listed() == [HEDGEHOG]
 
 
-@rule("1a", "an edited narrative is not found while EverOS is away")
 def test_an_edited_narrative_keeps_its_messages_covered(gateway: Gateway) -> None:
     gateway.say(BICYCLE)
     gateway.edit(gateway.episode(BICYCLE), "Her velocipede is blue.")

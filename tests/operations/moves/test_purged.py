@@ -17,8 +17,9 @@ from operations.moves.plan import EngineName
 from remote import journal
 from remote import staging as upstream_staging
 from resources import services
+from store import storage
 from store.models import Memory, Session
-from store.types import ContentItem, Message
+from store.types import ContentItem, Message, Owner
 from tests.operations.moves.conftest import ACTOR, TwoEngineGateway
 from tests.remote.conftest import NOON
 from tests.resources.forms import stored_resource
@@ -49,13 +50,16 @@ def move(gateway: TwoEngineGateway, into: EngineName) -> None:
 
 def rewrite_memory(first: Memory, *texts: str) -> None:
     """Replace a memory of EverOS by memories with other texts, as if EverOS had written them."""
+    rows = []
     for number, text in enumerate(texts):
-        row = Memory.objects.get(pk=first.pk)
+        row = Memory.objects.select_related("user").get(pk=first.pk)
         row.text = row.original_text = text
         row.payload = {**row.payload, "episode": text, "summary": text, "subject": text}
-        if number:
-            row.pk, row.memory_id = None, f"{row.memory_id}_{number}"
-        row.save()
+        row.pk, row.memory_id = None, f"{row.memory_id}_{number}" if number else row.memory_id
+        rows.append(row)
+    owner = Owner(first.user_id, rows[0].user.user_id, first.app_id, first.project_id)
+    storage.remove(owner, [Memory.objects.get(pk=first.pk)])
+    storage.insert(owner, rows)
 
 
 def stored_texts() -> str:

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ("store", "0011_indexed_copies"),
+        ("store", "0010_indexed_copies"),
     ]
 
     operations = [

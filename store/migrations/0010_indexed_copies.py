@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
     """Let copies of a remote's memories wait for the keyword index too."""
 
     atomic = False
-    dependencies = [("store", "0010_covered")]
+    dependencies = [("store", "0009_covered")]
 
     operations = [
         migrations.RemoveIndex("memory", name="memory_not_indexed"),
