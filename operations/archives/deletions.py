@@ -1,7 +1,7 @@
 """Keep deleted what an archive, or the user whom it replaces, has deleted.
 
 Rows of an archive may contradict each other. A decision, session or memory that matches nothing refuses its user,
-because what it hid cannot be told. Otherwise a deletion holds: it hides its row, whatever else the archive says.
+because it is unknown what it hid. Otherwise a deletion holds: it hides its row, whatever else the archive says.
 """
 
 from collections.abc import Iterator

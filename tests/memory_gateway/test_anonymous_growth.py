@@ -140,7 +140,7 @@ def test_requests_without_credentials_leave_nothing(route: Route, storage: Path)
 @pytest.mark.torture
 @pytest.mark.parametrize("route", OPEN, ids=call_id)
 def test_a_thousand_requests_without_credentials_leave_nothing(route: Route, storage: Path) -> None:
-    """What writes no row and sets no cookie `SOME` times, with other values each time, does not start to later."""
+    """Requests that write no row and set no cookie `SOME` times, with other values each, do not start to later."""
     check_growth(route, storage, SOME, MANY)
 
 
