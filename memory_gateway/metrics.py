@@ -42,9 +42,9 @@ class _Backlog(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         is_retried = Q(status=Resource.Status.FAILED, retry_at__isnull=False)
-        state = Case(When(is_retried, then=Value(_RETRYING)), default=F("status"))
-        found = Resource.objects.filter(status__in=_UNFINISHED).order_by().values(state=state)
-        rows = {row["state"]: row for row in found.annotate(count=Count("pk"), oldest=Min("created_at"))}
+        stage = Case(When(is_retried, then=Value(_RETRYING)), default=F("status"))
+        found = Resource.objects.filter(status__in=_UNFINISHED).order_by().values(stage=stage)
+        rows = {row["stage"]: row for row in found.annotate(count=Count("pk"), oldest=Min("created_at"))}
         now = timezone.now()
         ingestions = GaugeMetricFamily("memory_gateway_ingestions", "Unfinished ingestions.", labels=["state"])
         ages = GaugeMetricFamily(
