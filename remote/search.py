@@ -38,7 +38,7 @@ from store.vectors.client import wanted_model
 
 CALLS_PER_SEARCH: Final = 8
 AGENTIC_SECONDS: Final = 30.0
-"""How long EverOS may take for `agentic`, for which it calls its language model."""
+"""The deadline of `agentic`: EverOS calls its language model."""
 _NO_MODEL: Final = _("The memory engine has no embedding model: searched by keyword only.")
 _ALONE: Final = _("The gateway searched without it.")
 _Wait = Callable[[], list[wire.Records]]
@@ -53,15 +53,25 @@ def search(
     """
     deadline = _deadline(client, requests, seconds)
     try:
+        return _search_with_model_or_keyword(client, deadline, owner, requests, batch_size)
+    except failures.NotConfigured:
+        raise
+    except EngineError as error:
+        return _search_alone(owner, requests, error.detail)
+
+
+def _search_with_model_or_keyword(
+    client: Client, deadline: Deadline, owner: Owner, requests: Sequence[SearchRequest], batch_size: int
+) -> list[SearchResult]:
+    """Answer the requests with EverOS, `hybrid` by keyword if EverOS has no embedding model."""
+    try:
         return _search_both(client, deadline, owner, requests, batch_size)
     except failures.NotConfigured:
         if any(request.method != "hybrid" for request in requests):
             raise
-        by_keyword = [replace(request, method="keyword") for request in requests]
-        results = search(client, owner, by_keyword, batch_size, deadline.left_seconds)
-        return [replace(result, degraded=result.degraded or _NO_MODEL) for result in results]
-    except EngineError as error:
-        return _search_alone(owner, requests, error.detail)
+    by_keyword = [replace(request, method="keyword") for request in requests]
+    results = _search_both(client, deadline, owner, by_keyword, batch_size)
+    return [replace(result, degraded=_NO_MODEL) for result in results]
 
 
 def _deadline(client: Client, requests: Sequence[SearchRequest], seconds: float) -> Deadline:

@@ -48,9 +48,9 @@ def left_out(*, remote_ranks: bool = False) -> tuple[int, ...]:
 
 
 def leaves_any_out(user_pk: UUID | None) -> bool:
-    """Return True if a memory of the user, or of any user, is not shown. One SQL statement."""
+    """Return True if a memory of the user, or of any user, is not shown and not hidden either. One SQL statement."""
     of_user = Q() if user_pk is None else Q(user_id=user_pk)
-    return Memory.objects.filter(of_user, is_left_out()).exists()
+    return Memory.objects.filter(of_user, is_left_out(), hidden_at=None).exists()
 
 
 def kind_of(memory: Memory) -> int:

@@ -110,6 +110,15 @@ def test_requests_for_more_hits_share_the_deadline(everos: StubUpstream, alice: 
     assert found(answer) == {"alice said: The bicycle is crimson"}
 
 
+def test_a_repetition_by_keyword_has_the_rest_of_the_deadline(everos: StubUpstream, alice: Person) -> None:
+    """EverOS takes more than half of the time to say that it has no embedding model."""
+    lacks_model = {"error": {"code": "PROVIDER_NOT_CONFIGURED"}}
+    everos.fault("search", Fault(status=422, body=lacks_model, hang_seconds=0.6 * SECONDS))
+    degraded = search(alice)["meta"]["scopes"]["all_user_memory"]["degraded"]
+    assert "no embedding model" in degraded
+    assert "without it" not in degraded
+
+
 def test_vectors_of_our_own_are_used(
     everos: StubUpstream, alice: Person, embeddings: StubEmbeddings, settings: Any
 ) -> None:
