@@ -1,26 +1,38 @@
-"""Create the engines that the settings name, one of each kind per process."""
+"""Create the engine that the settings describe, one per process, and the remote that is attached to it."""
 
 from functools import cache
 
 from django.conf import settings
 
+from engines.attached import AttachedEngine
 from engines.embedded.engine import EmbeddedEngine
 from remote.client.client import Client
 from remote.client.resilience import Retry
-from remote.everos import EverOSEngine
-from store.port import Engine, ExternalEngine, LocalEngine
+from remote.everos import EverOS
+from store.port import Engine, LocalEngine, Remote
 
 
 def get_engine() -> Engine:
-    """Return the engine in use: EverOS if the settings name one, otherwise the embedded one."""
-    return external_engine() or local_engine()
+    """Return the engine in use, with the remote that the settings name, if any."""
+    return _attached() or local_engine()
 
 
-def external_engine() -> ExternalEngine | None:
-    """Return the external engine that the settings name, if any."""
+def attached_remote() -> Remote | None:
+    """Return the remote that the settings name, if any."""
+    engine = _attached()
+    return engine.remote if engine else None
+
+
+@cache
+def local_engine() -> LocalEngine:
+    """Return the engine without a remote. Its memories stay in this database while a remote is attached."""
+    return EmbeddedEngine()
+
+
+def _attached() -> AttachedEngine | None:
     if not settings.MEMORY_GATEWAY_BACKEND_BASE_URL:
         return None
-    return _everos(
+    return _with_everos(
         settings.MEMORY_GATEWAY_BACKEND_BASE_URL,
         settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS,
         settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS,
@@ -32,13 +44,7 @@ def external_engine() -> ExternalEngine | None:
 
 
 @cache
-def local_engine() -> LocalEngine:
-    """Return the embedded engine. Its memories stay in this database while an external engine is in use."""
-    return EmbeddedEngine()
-
-
-@cache
-def _everos(
+def _with_everos(
     base_url: str,
     timeout_seconds: float,
     attempts: int,
@@ -47,7 +53,7 @@ def _everos(
     *,
     may_delete: bool,
     search_seconds: float,
-) -> ExternalEngine:
+) -> AttachedEngine:
     """Return the engine for these settings: connections, circuit breaker and limits belong to the process."""
     client = Client(base_url, timeout_seconds=timeout_seconds, retry=Retry(attempts, delay_seconds))
-    return EverOSEngine(client, batch_size=batch_size, may_delete=may_delete, search_seconds=search_seconds)
+    return AttachedEngine(EverOS(client, batch_size=batch_size, may_delete=may_delete, search_seconds=search_seconds))

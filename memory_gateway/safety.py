@@ -244,7 +244,7 @@ def _require_set(value: str, name: str) -> None:
 
 
 _APPS: Final = frozenset({
-    "accounts", "memories", "operations", "profiles", "resources", "store", "webhooks",
+    "accounts", "memories", "operations", "profiles", "remote", "resources", "store", "webhooks",
     "engine", "lifecycle",  # app labels before the tables were rebuilt
 })  # fmt: skip
 _NEWEST_COLUMN: Final = ("store_memory", "delivery_state")

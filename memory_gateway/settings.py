@@ -202,6 +202,7 @@ CSRF_TRUSTED_ORIGINS = MEMORY_GATEWAY_ALLOWED_ORIGINS
 INSTALLED_APPS = [
     "accounts",
     "store",
+    "remote",
     "engines",
     "resources",
     "memories",

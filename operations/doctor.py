@@ -26,7 +26,7 @@ from operations import erase, files, ledger, secret_rotation
 from operations.cleanup import compaction, orphans, purge
 from operations.commands import Report, no_report
 from operations.external import delivery_retry
-from remote import journal
+from remote import outbox
 from resources import quarantine, storage
 from resources.models import Resource
 from resources.services import storage_binding
@@ -270,7 +270,7 @@ def _deliveries(_doctor: Doctor) -> _Found:
     """Report deliveries that are no longer retried and wait for an operator."""
     failed = Resource.objects.filter(status=Resource.Status.FAILED, retry_at__isnull=True, deleted_at__isnull=True)
     files_failed = failed.count()
-    unconfirmed = journal.count_given_up(timezone.now() - delivery_retry.RETRY_PERIOD)
+    unconfirmed = outbox.count_given_up(timezone.now() - delivery_retry.RETRY_PERIOD)
     if files_failed:
         yield "warning", f"{files_failed:,} files failed and are no longer retried. Run `{MANAGE} ingest --failed`."
     if unconfirmed:

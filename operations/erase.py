@@ -26,15 +26,16 @@ from accounts.services import find_user
 from core.errors import EngineError, NotFound, existing
 from core.messages import Message as _
 from core.times import isoformat
-from engines.registry import external_engine, get_engine
+from engines.registry import attached_remote, get_engine
 from operations import erased_jobs, files, tables
 from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.external import engine_deletion
 from remote import deletions
 from remote import sessions as external_sessions
+from remote.models import OutboxEntry
 from store.index import keyword
-from store.models import IS_JOURNAL_ENTRY, Memory, Session
+from store.models import DeliveryState, Memory, Session
 from store.port import Engine
 from store.types import Owner
 from webhooks.models import Webhook
@@ -99,7 +100,7 @@ def erase(
                 raise
     tables.remove_rows(user, on_batch=on_batch)
     in_engine = None
-    if deletions.is_enabled() and (external := external_engine()):
+    if deletions.is_enabled() and (external := attached_remote()):
         engine_deletion.delete_of_user(user.pk, _ENGINE_SECONDS, external)
         in_engine = deletions.counts(user.pk)
     stored = files.remove_all(user)
@@ -200,19 +201,21 @@ def _events() -> QuerySet[AuditEvent]:
 
 def _data_in_everos(user: MemoryUser) -> dict[str, Any] | None:
     """Return the user's data in EverOS, by its names there; None if EverOS was never used."""
-    mirrored = Memory.objects.filter(user=user, origin=Memory.Origin.UPSTREAM)
-    if not get_engine().is_external and not mirrored.exists():
+    messages = OutboxEntry.objects.filter(user=user)
+    derived = Memory.objects.filter(user=user, origin=Memory.Origin.UPSTREAM).exclude(
+        delivery_state=DeliveryState.PURGED
+    )
+    if not get_engine().is_external and not messages.exists() and not derived.exists():
         return None
     sessions = list(Session.objects.filter(user=user))
     external_sessions.note_erased_user(user.user_id, sessions)
-    messages = mirrored.filter(IS_JOURNAL_ENTRY).count()
     return {
         "base_url": settings.MEMORY_GATEWAY_BACKEND_BASE_URL or None,
         "user_id": user.user_id,
         "agents": f"*+{user.pk.hex}",
         "sessions": sorted({session.engine_session_id for session in sessions}),
-        "messages": messages,
-        "memories": mirrored.count() - messages,
+        "messages": messages.count(),
+        "memories": derived.count(),
     }
 
 

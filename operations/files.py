@@ -10,7 +10,7 @@ from uuid import UUID
 from accounts.models import MemoryUser
 from core.persistence.file_keys import FileKey, file_key, is_key
 from core.persistence.files import stored_files, temporary_file
-from remote import journal
+from remote import outbox
 from resources import quarantine
 from resources.models import NOT_PURGED, Attachment, Resource
 
@@ -24,7 +24,7 @@ def of_rows(user: MemoryUser) -> list[FileKey]:
     uploads = Resource.objects.filter(NOT_PURGED, user=user).exclude(storage_path="")
     found = set(map(file_key, uploads.values_list("storage_path", flat=True)))
     attached = Attachment.objects.filter(user=user, source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
-    items = (item for message in journal.unconfirmed_messages(user.pk) for item in message.content)
+    items = (item for message in outbox.unconfirmed_messages(user.pk) for item in message.content)
     unconfirmed = [str(item.file) for item in items if item.file]
     return sorted(found.union(filter(is_key, [*attached.values_list("internal_uri", flat=True), *unconfirmed])))
 

@@ -28,6 +28,7 @@ from core.persistence.file_keys import KEY
 from memories.models import LoggedSearch, Override, OverrideRevision, Tombstone
 from operations.models import UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
+from remote.models import OutboxEntry
 from resources.models import Attachment, Resource
 from store import storage
 from store.models import (
@@ -67,9 +68,8 @@ def unpack(location: str, user_pk: UUID, allowed: re.Pattern[str] | None) -> str
 
 
 def change_message(row: Row, change: Change) -> Row:
-    """Change the paths of files in a journal entry."""
-    payload = row.get("payload")
-    message = payload.get("message") if isinstance(payload, dict) else None
+    """Change the paths of files in an outbox entry."""
+    message = row.get("message")
     items = message.get("content") if isinstance(message, dict) else None
     if not isinstance(items, list) or not any(isinstance(item, dict) and item.get("file") for item in items):
         return row
@@ -77,7 +77,7 @@ def change_message(row: Row, change: Change) -> Row:
         {**item, "file": change(str(item["file"]))} if isinstance(item, dict) and item.get("file") else item
         for item in items
     ]
-    return {**row, "payload": {**payload, "message": {**message, "content": changed}}}  # type: ignore[dict-item]
+    return {**row, "message": {**message, "content": changed}}  # type: ignore[dict-item]
 
 
 _SCOPED_SESSION = ("app_id", "project_id", "session_id")
@@ -125,9 +125,8 @@ MEMORIES = Table(
     left_out=frozenset({"is_indexed", "token_count", "state"}),
     is_repaired=True,
     cleared_by_purge=frozenset({"text"}),
-    change_paths=change_message,
-    allowed_paths=PACKED,
 )
+OUTBOX = Table(name="outbox", model=OutboxEntry, is_repaired=True, change_paths=change_message, allowed_paths=PACKED)
 SESSIONS = Table(name="sessions", model=Session, key=_SCOPED_SESSION, left_out=frozenset({"retry_at", "state"}))
 RESOURCES = Table(
     name="resources",
@@ -172,6 +171,7 @@ PORTABLE: tuple[Table, ...] = (
     KEYS,
     SESSIONS,
     MEMORIES,
+    OUTBOX,
     RESOURCES,
     ATTACHMENTS,
     Table(name="tombstones", model=Tombstone, order=("created_at", "pk")),

@@ -15,7 +15,8 @@ from django.utils import timezone
 
 from remote import sessions
 from remote.engine_ids import AgentNames
-from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, PendingDeletion, Session
+from remote.models import OutboxEntry
+from store.models import Memory, PendingDeletion, Session
 from store.types import Owner
 
 KEPT: Final = timedelta(days=1)
@@ -36,17 +37,17 @@ def queue_session(owner: Owner, session: Session) -> bool:
     Call inside the transaction that removes the session's rows, before they are removed. Return False if deletions are
     not enabled or the session was never sent. A call to the session that may still run is waited for.
     """
-    sent = Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM)
-    if not is_enabled() or not sent.exists():
+    copies = Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM)
+    sent = OutboxEntry.objects.filter(session=session)
+    if not is_enabled() or not (sent.exists() or copies.exists()):
         return False
-    journal = sent.filter(IS_JOURNAL_ENTRY)
-    is_running = sessions.is_flush_open(session) or journal.filter(delivery_state=DeliveryState.UNCONFIRMED).exists()
+    is_running = sessions.is_flush_open(session) or sent.filter(state=OutboxEntry.State.UNCONFIRMED).exists()
     timeout = timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + _MARGIN
     wait = timeout if is_running else timedelta(0)
     rows = [_row(owner, wait, owner_id=owner.user_id, engine_session_id=session.engine_session_id)]
     rows += [
         _row(owner, wait, owner_id=agent_id, is_agent=True, engine_session_id=session.engine_session_id)
-        for agent_id in _agents(owner.user_pk, journal)
+        for agent_id in _agents(owner.user_pk, sent)
     ]
     _record(rows)
     return True
@@ -67,7 +68,7 @@ def queue_user(user_key: UUID, user_id: str) -> None:
     """
     if not is_enabled():
         return
-    sent = Memory.objects.filter(IS_JOURNAL_ENTRY, user_id=user_key)
+    sent = OutboxEntry.objects.filter(user_id=user_key)
     for app_id, project_id in sent.order_by().values_list("app_id", "project_id").distinct():
         owner = Owner(user_key, user_id, app_id, project_id)
         of_scope = sent.filter(app_id=app_id, project_id=project_id)
@@ -126,8 +127,8 @@ def _unchanged(row: PendingDeletion) -> Q:
     return Q(pk=row.pk, queued_at=row.queued_at)
 
 
-def _agents(user_key: UUID, journal: QuerySet[Memory]) -> list[str]:
-    names = journal.exclude(agent_id="").order_by().values_list("agent_id", flat=True).distinct()
+def _agents(user_key: UUID, sent: QuerySet[OutboxEntry]) -> list[str]:
+    names = sent.exclude(agent_id="").order_by().values_list("agent_id", flat=True).distinct()
     return [AgentNames(user_key).engine_id(name) for name in names]
 
 

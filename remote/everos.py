@@ -1,4 +1,4 @@
-"""The EverOS engine: stores and finds memories in EverOS, and implements `store.port`."""
+"""EverOS as a remote: sends messages to it, and finds what it derives from them. Implements `store.port.Remote`."""
 
 import logging
 import time
@@ -19,30 +19,27 @@ from core.messages import Message as _
 from core.network.http_client import Deadline
 from core.persistence import files
 from core.persistence.database_errors import database_errors
-from remote import deletions, journal, mirror
 from remote import flush as everos_flush
+from remote import mirror, outbox
 from remote import search as everos_search
 from remote import sessions as external_sessions
 from remote.client import content, failures
 from remote.client.client import AddAnswer, Client
 from remote.engine_ids import AgentNames
-from remote.journal import Batch, Entry
-from store import sessions, storage
-from store.models import Memory, PendingDeletion, Session
-from store.port import AddResult, FlushResult, Health, KeptAsText, engine_call, require_allowed_address
-from store.table import MemoryTable
+from remote.outbox import Batch, Entry
+from store.models import PendingDeletion, Session
+from store.port import FlushResult, Health, require_allowed_address
 from store.types import ContentItem, Message, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.upstream")
 
-_ROWS_AT_ONCE = 500
 _STAGED_AT_ONCE = 200
 _CAPABILITIES_TIME = timedelta(seconds=30)
 _CAPABILITIES = ("keyword", "vector", "hybrid", "agentic", "llm", "delete")
 _HEALTH_SECONDS = 2.0
 
 
-class _KeptItem(NamedTuple):
+class KeptItem(NamedTuple):
     """An item of a message that was kept as text. `timestamp_ms` is that of the message's entry."""
 
     timestamp_ms: int
@@ -51,24 +48,21 @@ class _KeptItem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Delivered:
+class Delivered:
     """A batch that EverOS has: its answer, the messages as they were sent, and the items that were kept as text."""
 
     status: str
     request_id: str
     messages: Sequence[Message] = ()
-    kept_as_text: Sequence[_KeptItem] = ()
+    kept_as_text: Sequence[KeptItem] = ()
 
 
-class EverOSEngine(MemoryTable):
-    """Implements `store.port.ExternalEngine`. One per process.
+class EverOS:
+    """Implements `store.port.Remote`. One per process.
 
     `remote.client` validates the answers of EverOS; this class maps them to our tables. The methods raise the
     errors of the client.
     """
-
-    label = "upstream"
-    is_external = True
 
     def __init__(
         self,
@@ -89,64 +83,38 @@ class EverOSEngine(MemoryTable):
         self._writers = Bulkhead(1)
         self._capabilities: tuple[datetime, Mapping[str, bool]] | None = None
 
-    @engine_call
-    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+    def require_available(self, owner: Owner) -> None:
+        """Raise `EngineUnavailable` while the circuit breaker is open. No SQL statement."""
         self._client_of(owner).require_closed()
-        with self._exclusive_session(owner, session_id):
-            session, batches = journal.record_messages(owner, session_id, messages)
-            delivered, kept = _Delivered("accumulated", ""), []
-            for batch in batches:
-                delivered = self._deliver(owner, session, batch)
-                given = {entry.timestamp_ms: entry.message for entry in batch.entries}
-                kept += [(given[one.timestamp_ms], one) for one in delivered.kept_as_text]
-        places = [
-            KeptAsText(position, one.item, one.cause)
-            for position, message in enumerate(messages)
-            for given_message, one in kept
-            if given_message == message
-        ]
-        return AddResult(delivered.status, len(messages), delivered.request_id, places)
 
-    def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
-        """Return False: EverOS stores nothing of a file that it cannot read."""
-        return False
+    def writing(self, owner: Owner, session_id: str) -> AbstractContextManager[None]:
+        """Allow one writer per session at a time, as EverOS does.
 
-    @engine_call
+        Otherwise the order of a message and a concurrent flush would be unknown, and a lost message unrecoverable.
+        """
+        name = (owner.user_pk, owner.app_id, owner.project_id, session_id)
+        return self._writers.slot(name, self._client.timeout_seconds / 2)
+
+    @database_errors()
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
-        with self._exclusive_session(owner, session_id):
+        """Have EverOS extract a session, and wait for its memories. Unconfirmed messages are sent first."""
+        with self.writing(owner, session_id):
             session = external_sessions.find(owner, session_id)
             if session is None or session.deleted_at is not None:
                 return FlushResult("no_extraction", 0, "", None)
             self._client_of(owner).require_closed()
-            for batch in journal.unconfirmed(session):
-                self._deliver(owner, session, batch)
+            for batch in outbox.unconfirmed(session):
+                self.deliver(owner, session, batch)
             flush = self._flush_of(owner, session)
             answer = flush.send()
         return flush.settle(answer)
 
-    @engine_call
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
         """Answer the requests together with EverOS; without it if it does not answer in time, or not validly.
 
         Raises: `InvalidInput` for filters, `NotConfigured` if EverOS lacks the model of a method.
         """
         return everos_search.search(self._client_of(owner), owner, requests, self._batch_size, self._search_seconds)
-
-    @engine_call
-    def delete(self, owner: Owner, session_id: str) -> None:
-        """Delete our copy of a session and hide it permanently.
-
-        EverOS keeps its copy until `delete_permanently`, forever if it cannot delete or the settings do not allow it.
-        """
-        with transaction.atomic():
-            session = sessions.mark_deleted(owner, session_id, self._clock())
-            is_queued = deletions.queue_session(owner, session)
-            memories = Memory.objects.filter(session=session)
-            while indexed := list(memories.filter(is_indexed=True).order_by("pk")[:_ROWS_AT_ONCE]):
-                storage.remove(owner, indexed)
-            memories.delete()
-        if not is_queued:
-            logger.info("EverOS keeps its copy of a deleted session, if it has one")
 
     @database_errors()
     def delete_permanently(self, deletions: Sequence[PendingDeletion]) -> int:
@@ -169,7 +137,7 @@ class EverOSEngine(MemoryTable):
         for start in range(0, len(messages), _STAGED_AT_ONCE):
             part = messages[start : start + _STAGED_AT_ONCE]
             self._record_and_deliver(owner, staging, part)
-            if journal.is_buffered(staging, part):
+            if outbox.is_buffered(staging, part):
                 self._flush_staged(owner, staging)
         if waiting:
             self._record_and_deliver(owner, staging, waiting)
@@ -190,10 +158,10 @@ class EverOSEngine(MemoryTable):
         are refused now, or that EverOS cannot read, are sent as text.
         """
         arrived: list[Message] = []
-        with self._exclusive_session(owner, session.session_id):
-            for batch in journal.unconfirmed(session):
+        with self.writing(owner, session.session_id):
+            for batch in outbox.unconfirmed(session):
                 try:
-                    arrived += self._deliver(owner, session, batch, has_settled=True).messages
+                    arrived += self.deliver(owner, session, batch, has_settled=True).messages
                 except EngineRefused as error:
                     logger.warning("EverOS: an unconfirmed message was refused: %s", error.detail)
         return arrived
@@ -245,14 +213,6 @@ class EverOSEngine(MemoryTable):
     def _client_of(self, owner: Owner) -> Client:
         return self._client.of(owner.user_pk)
 
-    def _exclusive_session(self, owner: Owner, session_id: str) -> AbstractContextManager[None]:
-        """Allow one writer per session at a time, as EverOS does.
-
-        Otherwise the order of a message and a concurrent flush would be unknown, and a lost message unrecoverable.
-        """
-        name = (owner.user_pk, owner.app_id, owner.project_id, session_id)
-        return self._writers.slot(name, self._client.timeout_seconds / 2)
-
     def _flush_of(self, owner: Owner, session: Session) -> everos_flush.Flush:
         return everos_flush.Flush(self._client_of(owner), owner, session, clock=self._clock, sleep=self._sleep)
 
@@ -267,12 +227,16 @@ class EverOSEngine(MemoryTable):
             )
 
     def _record_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
+        named = outbox.by_id(staging.session_id, messages)
         with transaction.atomic():
-            batches = journal.append(staging, messages)
+            known, batches = outbox.recorded(staging, named)
+            new = {message_id: message for message_id, message in named.items() if message_id not in known}
+            if new:
+                batches.append(outbox.record(staging, new, {}))
         for batch in batches:
-            self._deliver(owner, staging, batch)
+            self.deliver(owner, staging, batch)
 
-    def _deliver(self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False) -> _Delivered:
+    def deliver(self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False) -> Delivered:
         """Send a batch; if the outcome is unknown, it stays unconfirmed.
 
         A batch that was sent before is sent again only after the earlier call has ended, because a message that arrives
@@ -287,18 +251,18 @@ class EverOSEngine(MemoryTable):
             raise
         except EngineError as error:
             if batch.is_new or error.is_permanent:
-                journal.drop(session, batch)
+                outbox.drop(session, batch)
             raise
         if answer is None:
-            journal.drop_empty(session, batch)
+            outbox.drop_empty(session, batch)
             answer = "accumulated", ""
         else:
-            journal.confirm(session, batch)
-        return _Delivered(*answer, tuple(entry.message for entry in batch.entries), kept)
+            outbox.confirm(session, batch)
+        return Delivered(*answer, tuple(entry.message for entry in batch.entries), kept)
 
     def _send_or_keep_as_text(
         self, owner: Owner, session: Session, batch: Batch
-    ) -> tuple[tuple[str, str] | None, Batch, list[_KeptItem]]:
+    ) -> tuple[tuple[str, str] | None, Batch, list[KeptItem]]:
         """Send a batch without addresses that are refused now, and without any if EverOS cannot read one of them."""
         batch, refused = _keep_as_text(session, batch, _refusal_of)
         try:
@@ -340,7 +304,7 @@ class EverOSEngine(MemoryTable):
                 entry.message, sender_id, entry.timestamp_ms, inline_documents=inline_documents
             )
         answer: AddAnswer | None = None
-        has_arrived = partial(journal.has_arrived, session, batch)
+        has_arrived = partial(outbox.has_arrived, session, batch)
         for start in range(0, len(messages), content.MAX_MESSAGES_PER_CALL):
             payload = {
                 "session_id": session.engine_session_id,
@@ -371,12 +335,12 @@ def _refusal_of(item: ContentItem) -> str | None:
 
 def _keep_as_text(
     session: Session, batch: Batch, cause_of: Callable[[ContentItem], str | None]
-) -> tuple[Batch, list[_KeptItem]]:
-    """Return the batch with text instead of addresses for which there is a cause, also in the journal.
+) -> tuple[Batch, list[KeptItem]]:
+    """Return the batch with text instead of addresses for which there is a cause, also in the outbox.
 
     Raises: `Unreadable` for the file of a resource, which is nothing without its file.
     """
-    found: list[_KeptItem] = []
+    found: list[KeptItem] = []
     messages = []
     for entry in batch.entries:
         items = list(entry.message.content)
@@ -387,9 +351,9 @@ def _keep_as_text(
             if item.is_of_resource(session.kind):
                 raise Unreadable(cause)
             items[index] = item.as_text()
-            found.append(_KeptItem(entry.timestamp_ms, index, cause))
+            found.append(KeptItem(entry.timestamp_ms, index, cause))
         messages.append(replace(entry.message, content=tuple(items)))
-    return (journal.replace_messages(session, batch, messages) if found else batch), found
+    return (outbox.replace_messages(session, batch, messages) if found else batch), found
 
 
 def _with_copies(entry: Entry, copies: ExitStack) -> Entry:

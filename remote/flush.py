@@ -16,7 +16,7 @@ from core.events import publish
 from core.messages import Message as _
 from core.network.http_client import Deadline
 from core.times import to_ms
-from remote import journal, mirror, sessions
+from remote import mirror, outbox, sessions
 from remote.client.client import Client, FlushAnswer
 from remote.client.failures import Lost, UpstreamFailed
 from store.models import Session
@@ -55,7 +55,7 @@ class Flush:
         self._clock = clock
         self._sleep = sleep
         self._deadline = client.deadline()
-        self._buffered = journal.buffered(session)
+        self._buffered = outbox.buffered(session)
         self._open_since: datetime | None = None
         """When an earlier, still unconfirmed flush was sent."""
 
@@ -94,7 +94,7 @@ class Flush:
         count, is_found = self._wait_for_memories(is_expected=is_expected)
         if is_expected and not is_found:
             with transaction.atomic():
-                journal.mark_flushed(self._session, answer.request_id, self._buffered)
+                outbox.mark_flushed(self._session, answer.request_id, self._buffered)
                 self._publish()
             return FlushResult("extracted", count, answer.request_id, None)
         return self._end(answer, count, is_extracted=answer.status == "extracted" or count > 0)
@@ -106,7 +106,7 @@ class Flush:
         expected, none are lost.
         """
         count = mirror.unlinked(self._session).count()
-        is_pending = journal.expects_memories(self._session) and not self._is_complete(count)
+        is_pending = outbox.expects_memories(self._session) and not self._is_complete(count)
         count += self._wait_for_memories(is_expected=is_pending)[0]
         if not is_pending or self._is_complete(count):
             return self._end(answer, count, is_extracted=count > 0)
@@ -127,7 +127,7 @@ class Flush:
         """
         now = self._clock()
         with transaction.atomic():
-            journal.mark_flushed(self._session, answer.request_id, self._buffered)
+            outbox.mark_flushed(self._session, answer.request_id, self._buffered)
             sessions.mark_flush_ended(self._session, now)
             if is_extracted:
                 self._publish()
@@ -213,9 +213,9 @@ def check_flush(client: Client, owner: Owner, session: Session, now: datetime) -
     buffer are left to the next flush. Raises: the errors of the client's list call.
     """
     count = mirror.pull(client, owner, session, client.deadline())
-    if session.flushed_at is None or journal.buffered(session).last_row is not None:
+    if session.flushed_at is None or outbox.buffered(session).last_row is not None:
         return count
-    last_user_ms = journal.last_user_message_ms(session)
+    last_user_ms = outbox.last_user_message_ms(session)
     is_complete = last_user_ms is None or mirror.are_complete(mirror.episodes(session), last_user_ms)
     if is_complete or now - session.flushed_at > MAX_EXTRACTION_TIME:
         sessions.mark_flush_ended(session, now)
@@ -231,6 +231,6 @@ def recover(client: Client, owner: Owner, session: Session, now: datetime) -> in
     count = mirror.episodes(session).count()
     if count:
         with transaction.atomic():
-            journal.link_late_memories(session)
+            outbox.link_late_memories(session)
             sessions.mark_flush_ended(session, now)
     return count

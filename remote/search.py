@@ -6,6 +6,7 @@ adds what EverOS lacks: overrides, memories written by operators and tools, and 
 finds an overridden memory by its original text; these hits are dropped.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ from core.limits.concurrency import run_bounded, search_lock
 from core.messages import Message as _
 from core.messages import joined
 from core.network.http_client import Deadline
-from remote import sessions
+from remote import outbox, sessions
 from remote.client import failures, wire
 from remote.client.client import Client
 from remote.client.hits import Names, build_result, collect_hits
@@ -39,6 +40,8 @@ from store.vectors.client import wanted_model
 CALLS_PER_SEARCH: Final = 8
 AGENTIC_SECONDS: Final = 30.0
 """The deadline of `agentic`: EverOS calls its language model."""
+_TIME: Final = re.compile(r"_(\d+)_\d+$")
+"""The time in the id of an unprocessed message."""
 _NO_MODEL: Final = _("The memory engine has no embedding model: searched by keyword only.")
 _ALONE: Final = _("The gateway searched without it.")
 _Wait = Callable[[], list[wire.Records]]
@@ -133,6 +136,7 @@ def _search_both(
     # EverOS cannot delete the profile of an erased user, and a new user may have the same id.
     if any(map(_is_without_session, chain.from_iterable(hits))) and sessions.is_erased_user(owner.user_id):
         hits = [[hit for hit in of_request if not _is_without_session(hit)] for of_request in hits]
+    hits = _with_own_ids(owner, hits)
     if is_filled:
         hits = _with_local_hits(owner, requests, hits, ranked)
     return [
@@ -206,17 +210,37 @@ def _is_unscoped(request: SearchRequest) -> bool:
     return request.session_ids is None or request.agent_id is not None
 
 
+def _with_own_ids(owner: Owner, hits: Sequence[Sequence[Hit]]) -> list[list[Hit]]:
+    """Give EverOS's unprocessed messages the ids of their memories here. At most one SQL statement."""
+
+    def place_of(hit: Hit) -> tuple[str, int] | None:
+        match = _TIME.search(hit.memory_id) if hit.memory_type == "unprocessed_message" else None
+        return (hit.session_id or "", int(match[1])) if match else None
+
+    own = outbox.own_ids(owner, {place for hit in chain.from_iterable(hits) if (place := place_of(hit))})
+
+    def renamed(hit: Hit) -> Hit:
+        place = place_of(hit)
+        memory_id = own.get(place) if place else None
+        return hit._replace(memory_id=memory_id, raw={**hit.raw, "id": memory_id}) if memory_id else hit
+
+    return [list(map(renamed, of_request)) for of_request in hits]
+
+
 def _with_local_hits(
     owner: Owner,
     requests: Sequence[SearchRequest],
     hits: Sequence[Sequence[Hit]],
     ranked: Sequence[Sequence[Ranked]],
 ) -> list[list[Hit]]:
-    """Add the hits of the local index, and drop EverOS's hits of overridden memories. At most one SQL statement."""
+    """Add the hits of the local index, and drop EverOS's hits of overridden memories. At most two SQL statements."""
     pks = {pk for of_request in ranked for pk, _score in of_request}
     everos_ids = {hit.memory_id for of_request in hits for hit in of_request}
     with_hidden = any(request.with_hidden for request in requests)
     rows = records.rows_and_overridden(owner, pks, everos_ids, with_hidden=with_hidden)
+    unprocessed = [row for row in rows.values() if row.memory_type == "unprocessed_message"]
+    left_out = outbox.found_by_remote(owner, {row.session_id for row in unprocessed if row.session_id})
+    rows = {pk: row for pk, row in rows.items() if row.memory_id not in left_out}
     overridden = {row.memory_id for row in rows.values()}
     merged = []
     for request, found, best in zip(requests, hits, ranked, strict=True):

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from remote import deletions, journal, sessions
+from remote import deletions, outbox, sessions
 from remote.engine_ids import with_mark
 from store import storage
 from store.models import Memory, Session, State, owner_columns
@@ -43,8 +43,8 @@ def fresh_engine_id(session: Session) -> str:
 
 def has_other_messages(staging: Session, messages: Collection[Message]) -> bool:
     """Return True if the staging session holds messages other than these, and must be discarded."""
-    given = {journal.memory_id_of(staging.session_id, message) for message in messages}
-    recorded = set(journal.entries(staging).values_list("memory_id", flat=True))
+    given = {outbox.message_id_of(staging.session_id, message) for message in messages}
+    recorded = set(outbox.entries(staging).values_list("message_id", flat=True))
     return not recorded <= given
 
 
@@ -73,14 +73,14 @@ def _remove(staging: Session) -> None:
 
 
 def publish(staging: Session, session: Session) -> int:
-    """Move all memories and journal entries of the staging session to the session; return the number of memories.
+    """Move all memories and outbox entries of the staging session to the session; return the number of memories.
 
     Call inside the transaction that deletes the session's former memories.
     """
     session.engine_session_id = staging.engine_session_id
     session.flushed_at, session.searchable_at = staging.flushed_at, staging.searchable_at
     session.save(update_fields=["engine_session_id", "flushed_at", "searchable_at"])
-    journal.reassign(session, journal.entries(staging).order_by("pk"))
+    outbox.reassign(session, outbox.entries(staging).order_by("pk"))
     moved = memories_of(staging)
     storage.reassign(session.owner, moved, session.pk)
     _remove(staging)

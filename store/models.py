@@ -17,14 +17,8 @@ from store.types import Owner
 
 
 class DeliveryState(TextChoices):
-    """The states of journal entries, which are messages recorded for an external engine; empty for other memories.
+    """The mark of an empty row that a purge leaves, so that the same memory is not stored again."""
 
-    `PURGED`: an empty row that a purge leaves, so that the same memory is not stored again.
-    """
-
-    UNCONFIRMED = "unconfirmed", _("Unconfirmed")
-    BUFFERED = "buffered", _("Buffered")
-    FLUSHED = "flushed", _("Flushed")
     PURGED = "purged", _("Purged")
 
 
@@ -51,17 +45,15 @@ def is_shown_at(now: datetime) -> Q:
     return Q(Q(session=None) | Q(session__state=State.LIVE), state=State.LIVE) & ~expired
 
 
-_SETTLED: Final = (DeliveryState.FLUSHED, DeliveryState.PURGED)
-IS_JOURNAL_ENTRY: Final = ~Q(delivery_state="")
-IS_SETTLED: Final = Q(delivery_state__in=_SETTLED)
-"""Journal entries that are not listed: purged ones, and those that EverOS has turned into memories."""
+IS_SETTLED: Final = Q(delivery_state=DeliveryState.PURGED)
+"""Rows without a memory, which are not listed."""
 IS_LIVE: Final = Q(hidden_at=None, session__hidden_at=None, session__deleted_at=None)
 """Memories that are not deleted, by themselves or with their session."""
 
 
 def is_settled_sql(row: str) -> str:
     """Return `IS_SETTLED` as SQL for rows of `store_memory` with that alias."""
-    return f"{row}.delivery_state IN ({', '.join(repr(state.value) for state in _SETTLED)})"
+    return f"{row}.delivery_state = '{DeliveryState.PURGED.value}'"
 
 
 def owned_by(owner: Owner) -> models.Q:
@@ -163,10 +155,11 @@ _BROWSED_BY: dict[str, list[str]] = {
 
 
 class Memory(CheckedModel):
-    """A memory of one user: authoritative under the embedded engine, a copy under an external one.
+    """A memory of one user, or a copy of one that a remote derived.
 
     `seq` orders a session's memories, `created_at_ms` is when the message was sent (Unix milliseconds). `batch_id` is
-    the call or flush that groups memories. `is_indexed`: the keyword index holds its tokens, `token_count` of them.
+    the flush (the turn) that groups memories, `chunk_index` the number of a passage in its file. `is_indexed`: the
+    keyword index holds its tokens, `token_count` of them.
     Derived memories name their `sources` and the memories that they replace (`supersedes`), both by memory id;
     `original_text` is what the model wrote. `is_covered`: see `store.cover`. `payload` is the engine's own data.
     """
@@ -225,10 +218,7 @@ class Memory(CheckedModel):
         max_length=12,
         choices=DeliveryState,
         blank=True,
-        help_text=_("Only for messages recorded for an external engine."),
-    )
-    sent_at = models.DateTimeField(
-        _("sent at"), null=True, blank=True, help_text=_("When an unconfirmed message was first sent.")
+        help_text=_("Set when purged: only the ID is left."),
     )
     seq = models.IntegerField(_("seq"), default=0)
     chunk_index = models.IntegerField(_("chunk index"), null=True, blank=True)
@@ -298,14 +288,6 @@ class Memory(CheckedModel):
             ),
             models.Index(
                 fields=["created_at_ms", "id"], condition=models.Q(hidden_at__isnull=False), name="memory_in_trash"
-            ),
-            *(
-                models.Index(
-                    fields=[field],
-                    condition=models.Q(delivery_state=DeliveryState.UNCONFIRMED),
-                    name=f"memory_unconfirmed_{field}",
-                )
-                for field in ("user", "sent_at")
             ),
         ]
 

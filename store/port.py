@@ -1,7 +1,7 @@
 """The engine interface: how the gateway stores and finds memories.
 
-`engines.embedded` (this database) and `remote.everos` (EverOS over HTTP) implement `Engine`. Code above imports this
-module and `engines.registry` only.
+`engines.embedded` (this database) and `engines.attached` (with EverOS attached) implement `Engine`. Code above imports
+this module and `engines.registry` only.
 """
 
 import time
@@ -140,11 +140,20 @@ class Engine(Protocol):
         """Return what is available now: the search methods, `llm` (a language model) and `delete` (for good)."""
 
 
-class ExternalEngine(Engine, Protocol):
-    """An engine outside this database. Messages are recorded in the journal before they are sent."""
+class Remote(Protocol):
+    """A service outside this database that derives memories. Messages are recorded in the outbox and then sent."""
+
+    def health(self, timeout_seconds: float) -> Health:
+        """Return the state of the remote. Never raises, never exceeds the timeout."""
+
+    def capabilities(self) -> Mapping[str, bool]:
+        """Return what the remote can do now: the search methods, `llm` (a language model) and `delete` (for good)."""
+
+    def flush(self, owner: Owner, session_id: str) -> FlushResult:
+        """Have the remote derive memories from a session, and wait for them; none for an unknown session."""
 
     def find_sessions(self, owner: Owner) -> Iterator[int]:
-        """Record the owner's sessions that only the engine has; yield the number of new ones after each call."""
+        """Record the owner's sessions that only the remote has; yield the number of new ones after each call."""
 
     def copy_memories(self, owner: Owner, session: Session) -> int:
         """Copy the engine's memories of a session that the store lacks, for a backfill; return their number."""

@@ -51,10 +51,13 @@ def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
     return set(found.values_list("memory_id", flat=True))
 
 
-def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
-    """Append drafts to a session (row id) that the caller has locked; leave out drafts that exist already."""
+def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> list[Draft]:
+    """Append drafts to a session (row id) that the caller has locked; return the new ones.
+
+    Those whose ids were deleted are stored hidden, and not returned.
+    """
     if not drafts:
-        return
+        return []
     seq, existing, occupied, deleted = _session_state(owner, session, drafts)
     new = _new_drafts(drafts, existing)
     entries = [entry for draft in new for entry in _with_free_time(draft, occupied)]
@@ -68,6 +71,7 @@ def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> None:
         if draft.media is not None:
             draft.media.memory = draft.memories[0]
             draft.media.save(force_insert=True)
+    return [draft for draft in new if draft.first_id not in deleted]
 
 
 def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry] | None = None) -> None:
@@ -109,16 +113,6 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
         IndexStatistics.objects.filter(owned_by(owner), documents=0).delete()
 
 
-def set_covered(owner: Owner, rows: Collection[int], *, is_covered: bool) -> None:
-    """Write whether memories (by row id) are covered, in their rows and pages. Call inside a transaction."""
-    of_owner = Memory.objects.select_for_update().filter(owned_by(owner), pk__in=rows)
-    changed = list(of_owner.exclude(is_covered=is_covered).order_by("pk"))
-    for memory in changed:
-        memory.is_covered = is_covered
-    Memory.objects.filter(pk__in=[memory.pk for memory in changed]).update(is_covered=is_covered)
-    pages.write_cover(owner, [memory for memory in changed if memory.is_indexed])
-
-
 def reassign(owner: Owner, memories: Sequence[Memory], session: int) -> None:
     """Move memories to another session (row id) of the same owner. Call inside a transaction."""
     entries = {memory: keyword.entry_of(memory) for memory in memories if memory.is_indexed}
@@ -127,6 +121,23 @@ def reassign(owner: Owner, memories: Sequence[Memory], session: int) -> None:
         memory.session_id = session
     Memory.objects.filter(pk__in=[memory.pk for memory in memories]).update(session=session)
     keyword.add(owner, entries)
+
+
+def cover(owner: Owner, memories: Sequence[Memory], *, batch_id: str) -> None:
+    """Mark memories as flushed and covered by what a remote derived from them. Call inside a transaction."""
+    found = Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in memories])
+    found.update(memory_type=Memory.Type.EPISODE, batch_id=batch_id)
+    set_covered(owner, [memory.pk for memory in memories], is_covered=True)
+
+
+def set_covered(owner: Owner, rows: Collection[int], *, is_covered: bool) -> None:
+    """Write whether memories (by row id) are covered, in their rows and pages. Call inside a transaction."""
+    of_owner = Memory.objects.select_for_update().filter(owned_by(owner), pk__in=rows)
+    changed = list(of_owner.exclude(is_covered=is_covered).order_by("pk"))
+    for memory in changed:
+        memory.is_covered = is_covered
+    Memory.objects.filter(pk__in=[memory.pk for memory in changed]).update(is_covered=is_covered)
+    pages.write_cover(owner, [memory for memory in changed if memory.is_indexed])
 
 
 def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:

@@ -72,7 +72,7 @@ class ContentItem:
         """Return the name and the address as text, for a file that is not read. Secrets in the address are masked."""
         uri = self.uri or ""
         name = self.name or unquote(urlsplit(uri).path.rpartition("/")[2])
-        file = f"[{self.type.upper()}: {name}] {redact_text(uri)}"
+        file = f"[{self.type.upper()}: {name}] {redact_text(uri)}".rstrip()
         return ContentItem("text", text=f"{self.text}\n{file}" if self.text else file)
 
 
@@ -113,6 +113,11 @@ class Message:
         if self.role == "tool" and self.tool_call_id:
             return "full_context_tool_result"
         return f"full_context_{self.role}"
+
+    @property
+    def text(self) -> str:
+        """Return the texts of the message, and the names or addresses of its files, one per line."""
+        return "\n".join(item.text or item.name or item.uri or "" for item in self.content)
 
     @property
     def span_ms(self) -> int:
@@ -211,7 +216,6 @@ class StoredMemory:
     is_session_hidden: bool
     origin: str = "embedded"
     batch_id: str = ""
-    delivery_state: str = ""
     seq: int = 0
     chunk_index: int | None = None
     original_text: str = ""
@@ -225,8 +229,7 @@ class StoredMemory:
     @property
     def envelope(self) -> Mapping[str, Any]:
         """Return the role, sender name and tool calls of the memory's message; empty for memories without one."""
-        message = self.payload.get("message")  # a journal entry's is nested
-        return message if isinstance(message, Mapping) else self.payload
+        return self.payload
 
     @property
     def turn(self) -> tuple[Owner, str | None, str]:

@@ -1,5 +1,6 @@
 """Find the memory or session that a caller names, and check that it can be deleted or overridden."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from core.ids import check_session_id, parse_session_id
 from core.messages import Message as _
 from core.storable import NotStorable, check_text
 from engines.registry import get_engine
+from remote import outbox
 from store.types import Owner, StoredMemory
 
 
@@ -42,7 +44,10 @@ def get_memory(user_pk: UUID, ref: MemoryRef) -> StoredMemory:
         check_text(ref.memory_id)
     except NotStorable:
         raise NotFound(_("There is no such memory.")) from None
-    found = get_engine().find(user_pk, ref.memory_id, app_id=ref.app_id, project_id=ref.project_id)
+    found = _find(user_pk, ref, ref.memory_id)
+    if not found:  # messages were memories by their message ids before they had memories of their own
+        ids = outbox.memory_ids_of(user_pk, ref.memory_id)
+        found = [one for memory_id in ids for one in _find(user_pk, ref, memory_id)]
     if ref.session_id is not None:
         found = [memory for memory in found if memory.session_id == ref.session_id]
     if not found:
@@ -52,6 +57,10 @@ def get_memory(user_pk: UUID, ref: MemoryRef) -> StoredMemory:
             "app_id", _("is needed, because several of your scopes have this memory: send app_id and project_id")
         )
     return found[0]
+
+
+def _find(user_pk: UUID, ref: MemoryRef, memory_id: str) -> Sequence[StoredMemory]:
+    return get_engine().find(user_pk, memory_id, app_id=ref.app_id, project_id=ref.project_id)
 
 
 def is_active(memory: StoredMemory) -> bool:

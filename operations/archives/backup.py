@@ -73,7 +73,7 @@ def restore(archive: Path, *, report: Report = no_report) -> Backup:
 
     Raises: `InvalidInput` for a damaged or unsuitable backup, `Conflict` for a database or storage in use.
     """
-    with Reader(archive, FORMAT) as source:
+    with Reader(archive, FORMAT, oldest=2) as source:
         vendor = source.manifest.get("database")
         if vendor != connection.vendor:
             raise InvalidInput(

@@ -31,7 +31,7 @@ from operations.archives.repairs import storable_row
 from operations.archives.serialization import Loader, fields_of
 from operations.cleanup import purge
 from operations.commands import Report, no_report
-from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, PORTABLE, USER, Row, Table
+from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, OUTBOX, PORTABLE, USER, Row, Table
 from store import storage
 from store.index import keyword
 from store.models import Memory
@@ -143,7 +143,8 @@ def _archived_users(archive: Reader) -> list[_ArchivedUser]:
             stored[file[1]].append(file[2])
     archived = []
     for key, user_id in users.items():
-        names = [f"users/{key}/{table.name}.jsonl" for table in PORTABLE if table is not KEYS]
+        left_out = {KEYS} if archive.manifest["version"] == VERSION else {KEYS, OUTBOX}
+        names = [f"users/{key}/{table.name}.jsonl" for table in PORTABLE if table not in left_out]
         if missing := [name for name in names if name not in archive.files]:
             raise InvalidInput(f"The archive lacks {', '.join(missing)}.")
         try:
@@ -172,7 +173,7 @@ def _check(archive: Reader, one: _ArchivedUser, repairs: list[str]) -> None:
 
     Raises: `InvalidInput` naming file and line.
     """
-    loader = Loader(one.user)
+    loader = _loader(archive, one)
     users = [(line.row.pk, cast("MemoryUser", line.row).user_id) for line in _rows(archive, one, USER, loader)]
     if users != [(one.user.pk, one.user.user_id)]:
         raise InvalidInput(f"{one.folder}/user.jsonl does not contain the user that the manifest lists.")
@@ -183,6 +184,11 @@ def _check(archive: Reader, one: _ArchivedUser, repairs: list[str]) -> None:
                 matches.check(line.row, line.data)
             if line.changes:
                 repairs.append(f"{line.place}: {_said(line.changes)}")
+
+
+def _loader(archive: Reader, one: _ArchivedUser) -> Loader:
+    version = archive.manifest["version"]
+    return Loader(one.user, old_archives.Converter(one.user.pk, version) if version < VERSION else None)
 
 
 def _said(changes: list[FieldError]) -> str:
@@ -249,7 +255,7 @@ def _save_all(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported)
     try:
         with transaction.atomic():
             replaced = _remove_existing(one)
-            loader = Loader(one.user)
+            loader = _loader(archive, one)
             for table in PORTABLE:
                 counts[table.name] = _save(archive, one, table, loader)
             if f"{one.folder}/{KEYS.name}.jsonl" not in archive.files:
@@ -342,19 +348,21 @@ class _Line(NamedTuple):
 
 def _rows(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> Iterator[_Line]:
     """Yield the checked rows of a file. Raises: `InvalidInput` naming file and line."""
-    name = f"{one.folder}/{table.name}.jsonl"
+    old = loader.old_rows
+    name = f"{one.folder}/{old.source_of(table.name) if old else table.name}.jsonl"
     if name not in archive.files:
         return
-    convert = old_archives.CONVERTERS.get(table.name) if archive.manifest["version"] < VERSION else None
     for number, line in archive.lines(name, is_checked=not table.is_repaired):
         place = f"{name}, line {number}"
-        changes: list[FieldError] = []
         with _naming(place):
-            data = convert(line) if convert else line
-            if table.is_repaired and isinstance(data, dict):
-                data, changes = storable_row(fields_of(table), data)
-            row = loader.row(table, data)
-        yield _Line(place, row, data, changes)
+            rows = old.rows(table.name, line) if old else [line]
+        for data in rows:
+            changes: list[FieldError] = []
+            with _naming(place):
+                if table.is_repaired and isinstance(data, dict):
+                    data, changes = storable_row(fields_of(table), data)  # noqa: PLW2901
+                row = loader.row(table, data)
+            yield _Line(place, row, data, changes)
 
 
 @contextmanager

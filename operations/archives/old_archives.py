@@ -1,11 +1,17 @@
-"""Convert rows of archives of version 1, whose tables had other columns."""
+"""Convert rows of archives of versions 1 and 2, whose tables had other columns.
+
+Before version 3, rows of `memories` also held the messages for EverOS that are in `outbox` now.
+"""
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
+from uuid import UUID
 
 from core.errors import InvalidInput
 from core.times import from_ms
+from operations.tables import Row
+from remote import former_journal
 
 _NEW_COLUMNS: Final[dict[str, Any]] = {
     "delivery_state": "",
@@ -24,6 +30,57 @@ _DERIVED_COLUMNS: Final = {
     "superseded_by": "superseded_by",
     "hidden_as": "hidden_reason",
 }
+
+
+class Converter:
+    """Converts the rows of one user's files, in the order of `operations.tables.PORTABLE`."""
+
+    def __init__(self, user_pk: UUID, version: int) -> None:
+        self._user_pk = user_pk
+        self._version = version
+        self._ids: dict[tuple[Any, ...], str | None] = {}
+        """The ids of memories that journal rows became, by scope and former id; None for those without a text."""
+
+    def source_of(self, table: str) -> str:
+        """Return the name of the file that holds the rows of a table."""
+        return "memories" if table == "outbox" else table
+
+    def rows(self, table: str, row: Any) -> list[Any]:
+        """Return the rows of a table that a line holds. Invalid values are left to the loader."""
+        if self._version == 1:
+            row = _FIRST.get(self.source_of(table), lambda same: same)(row)
+        if not isinstance(row, dict):
+            return [] if table == "outbox" else [row]
+        if table in {"memories", "outbox"}:
+            return self._memories(table, row)
+        return [self._decision(row)] if table in {"tombstones", "overrides"} else [row]
+
+    def _memories(self, table: str, row: Row) -> list[Row]:
+        session, sent_at = row.get("session"), row.get("sent_at")
+        row = {name: value for name, value in row.items() if name != "sent_at"}
+        if not former_journal.is_journal_row(row) or not _is_key(session):
+            return [] if table == "outbox" else [row]
+        app_id, project_id, session_id = session
+        found = former_journal.convert(self._user_pk, (app_id, project_id), session_id, row | {"sent_at": sent_at})
+        key = (app_id, project_id, row["memory_id"])
+        self._ids[key] = found.memories[0]["memory_id"] if found.memories else None
+        if table == "memories":
+            return [{**row, **memory, "chunk_index": None, "delivery_state": ""} for memory in found.memories]
+        scope = {name: row.get(name) for name in ("app_id", "project_id", "session")}
+        return [{**found.entry, **scope, "base_url": ""}]
+
+    def _decision(self, row: Row) -> Row:
+        key = (row.get("app_id"), row.get("project_id"), row.get("memory_id"))
+        if key not in self._ids:
+            return row
+        memory_id = self._ids[key]
+        if memory_id is None:
+            return row | {"row": None}
+        return row | {"memory_id": memory_id, "row": row.get("row") and [*key[:2], memory_id]}
+
+
+def _is_key(session: Any) -> TypeGuard[list[str]]:
+    return isinstance(session, list) and len(session) == 3 and all(isinstance(name, str) for name in session)
 
 
 def memory(row: Any) -> Any:
@@ -68,4 +125,4 @@ def resource(row: Any) -> Any:
     return rest | {"cleanup_pending": row["cleanup_owed"]}
 
 
-CONVERTERS: Final[Mapping[str, Callable[[Any], Any]]] = {"memories": memory, "resources": resource}
+_FIRST: Final[Mapping[str, Callable[[Any], Any]]] = {"memories": memory, "resources": resource}

@@ -19,6 +19,7 @@ from django.utils.timezone import is_naive
 from accounts.models import MemoryUser
 from core.errors import InvalidInput
 from core.persistence.checked_rows import check_row
+from operations.archives import old_archives
 from operations.archives.repairs import storable_row
 from operations.tables import ALL, Row, Table, unpack
 
@@ -57,7 +58,9 @@ def dump_row(table: Table, row: Model) -> Row:
 class Loader:
     """Creates the rows of one user from JSON data."""
 
-    def __init__(self, user: MemoryUser) -> None:
+    def __init__(self, user: MemoryUser, old_rows: old_archives.Converter | None = None) -> None:
+        self.old_rows = old_rows
+        """Converts the rows of an older archive."""
         self._user = user
         self._keys: dict[tuple[str, tuple[Any, ...]], Any] = {}
 

@@ -16,14 +16,14 @@ from django.conf import settings
 
 from core.background.tasks import Round
 from core.errors import EngineRefused, EngineUnavailable
-from engines.registry import external_engine
+from engines.registry import attached_remote
 from operations.models import Lease
-from remote import journal
+from remote import outbox
 from remote import sessions as upstream_sessions
 from resources.models import Attachment
 from resources.services.claims import note_searchable
 from store.models import Session, owner_columns
-from store.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
+from store.port import HEALTH_TIMEOUT_SECONDS, Remote
 from store.types import Message
 
 logger = logging.getLogger("memory_gateway.worker")
@@ -49,8 +49,8 @@ class DeliveryRetry:
 
     def __call__(self, run: Round, *, is_forced: bool = False) -> int:
         """Retry due calls, or all if `is_forced`; return the number of messages that arrived."""
-        engine, now = external_engine(), run.clock()
-        if engine is None:
+        remote, now = attached_remote(), run.clock()
+        if remote is None:
             return 0
         with_flushes = is_forced or self._check_due_at is None or now >= self._check_due_at
         if with_flushes:
@@ -62,7 +62,7 @@ class DeliveryRetry:
                 return 0
             # Read again under the lease: another process may have retried them meanwhile.
             due = _due(now, is_forced=is_forced, with_flushes=with_flushes)
-            calls = _Calls(engine, run, run.clock() + ROUND)
+            calls = _Calls(remote, run, run.clock() + ROUND)
             calls.for_each(due.unconfirmed, calls.resend)
             calls.for_each(due.open_flushes, calls.check_flush)
             calls.for_each(due.unflushed, calls.flush)
@@ -79,13 +79,13 @@ def _due(now: datetime, *, is_forced: bool, with_flushes: bool) -> _Due:
     age = timedelta(days=36500) if is_forced else RETRY_PERIOD
     timeout = timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + MARGIN
     due_by = now + MAX_RETRY_WAIT if is_forced else now
-    unconfirmed = journal.unconfirmed_sessions(now - age, now - timeout, due_by, BATCH)
+    unconfirmed = outbox.unconfirmed_sessions(now - age, now - timeout, due_by, BATCH)
     if not with_flushes:
         return _Due(unconfirmed)
     return _Due(
         unconfirmed,
         upstream_sessions.open_flushes(now - CHECK_PERIOD, now - MARGIN, BATCH),
-        journal.unconfirmed_flushes(now - age, now - timeout, due_by, BATCH),
+        outbox.unconfirmed_flushes(now - age, now - timeout, due_by, BATCH),
     )
 
 
@@ -93,19 +93,19 @@ def _due(now: datetime, *, is_forced: bool, with_flushes: bool) -> _Due:
 class _Calls:
     """The calls of one round, and the number of messages that arrived. No call starts after `until`."""
 
-    engine: ExternalEngine
+    remote: Remote
     run: Round
     until: datetime
     arrived: int = 0
 
     def resend(self, session: Session) -> None:
-        messages = self.engine.retry_unconfirmed(session.owner, session)
+        messages = self.remote.retry_unconfirmed(session.owner, session)
         record_attachments(session, messages)
         self.arrived += len(messages)
 
     def check_flush(self, session: Session) -> None:
         try:
-            self.engine.check_flush(session.owner, session)
+            self.remote.check_flush(session.owner, session)
         except EngineRefused as error:
             logger.warning("EverOS: cannot list the memories of a flushed session: %s", error.detail)
         if session.kind == Session.Kind.RESOURCE and session.searchable_at is not None:
@@ -113,7 +113,7 @@ class _Calls:
 
     def flush(self, session: Session) -> None:
         try:
-            self.engine.flush(session.owner, session.session_id)
+            self.remote.flush(session.owner, session.session_id)
         except EngineRefused as error:
             logger.warning("EverOS: an unconfirmed flush was refused: %s", error.detail)
 
@@ -134,10 +134,10 @@ class _Calls:
             except EngineUnavailable as error:
                 logger.info("An unconfirmed call is retried later: %s", error.detail)
                 failing.add(session.user_id)
-                if self.engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
+                if self.remote.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
                     break
                 now = self.run.clock()
-                since = journal.unconfirmed_since(session) or session.flushed_at or now
+                since = outbox.unconfirmed_since(session) or session.flushed_at or now
                 upstream_sessions.schedule_retry(session, now + min((now - since) / 2, MAX_RETRY_WAIT))
             else:
                 upstream_sessions.schedule_retry(session, None)

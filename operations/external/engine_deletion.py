@@ -13,12 +13,12 @@ from uuid import UUID
 
 from core.background.tasks import Round
 from core.errors import EngineError
-from engines.registry import external_engine
+from engines.registry import attached_remote
 from operations.models import Lease
 from remote import deletions
 from resources.services.claims import retry_delay
 from store.models import PendingDeletion
-from store.port import HEALTH_TIMEOUT_SECONDS, ExternalEngine
+from store.port import HEALTH_TIMEOUT_SECONDS, Remote
 
 logger = logging.getLogger("memory_gateway.worker")
 
@@ -31,7 +31,7 @@ MAX_WAIT: Final = timedelta(days=1)
 
 def delete_in_engine(run: Round) -> bool:
     """Send due deletions, in one process at a time; return True if there may be more."""
-    engine, now = external_engine(), run.clock()
+    engine, now = attached_remote(), run.clock()
     if engine is None or not deletions.is_enabled():
         return False
     deletions.forget_accepted(now - deletions.KEPT)
@@ -45,7 +45,7 @@ def delete_in_engine(run: Round) -> bool:
     return is_done and len(rows) == BATCH
 
 
-def delete_of_user(user_key: UUID, seconds: float, engine: ExternalEngine) -> None:
+def delete_of_user(user_key: UUID, seconds: float, engine: Remote) -> None:
     """Send all pending deletions of a user, also postponed ones, for about `seconds`; leave the rest to the worker."""
     if not engine.capabilities()["delete"]:
         return
@@ -57,7 +57,7 @@ def delete_of_user(user_key: UUID, seconds: float, engine: ExternalEngine) -> No
             break
 
 
-def _send(engine: ExternalEngine, rows: list[PendingDeletion], run: Round, until: datetime) -> bool:
+def _send(engine: Remote, rows: list[PendingDeletion], run: Round, until: datetime) -> bool:
     """Send deletions. Return False if they were not all sent because time is up or the engine is unavailable."""
     for group in _grouped(rows):
         if run.should_end() or run.clock() > until:

@@ -6,7 +6,7 @@ A purge leaves rows with an id but without text, so that a move cannot replay th
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import cast, get_args
+from typing import NamedTuple, cast, get_args
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -17,16 +17,18 @@ from core.persistence.files import stored_files
 from core.storable import Repair
 from documents.mime_types import ContentType
 from engines.registry import local_engine
-from memories.models import Override
+from memories.models import Override, Tombstone
 from operations.moves.matching import Text, sources_to_clear
-from remote import journal
+from remote import outbox
+from remote.models import OutboxEntry
 from resources.models import Attachment, Resource
 from resources.services.ingestion import message_of
 from store import storage
-from store.models import IS_JOURNAL_ENTRY, DeliveryState, Memory, Session, State, owned_by, owner_columns
+from store.models import DeliveryState, Memory, Session, State, owned_by, owner_columns
 from store.types import ENVELOPE, ContentItem, Message, Owner, Role
 
-WITHOUT_TEXT = IS_JOURNAL_ENTRY & Q(payload={})
+_IS_PURGED = Q(delivery_state=DeliveryState.PURGED)
+_WITHOUT_TEXT = Q(message={})
 
 
 def resource_of(session: Session) -> QuerySet[Resource]:
@@ -35,8 +37,16 @@ def resource_of(session: Session) -> QuerySet[Resource]:
     return live.select_related("user")
 
 
-def messages_of(session: Session, rows: Sequence[Memory]) -> list[tuple[Message, bool]]:
-    """Return the source messages of some memories of a session in order, each with True if it was flushed.
+class Source(NamedTuple):
+    """The source message of memories, and whether it was flushed."""
+
+    message: Message
+    is_flushed: bool
+    rows: Sequence[Memory]
+
+
+def messages_of(session: Session, rows: Sequence[Memory]) -> list[Source]:
+    """Return the source messages of some memories of a session, in order.
 
     A file is one message if all its passages are requested and it is available, else each passage is a message.
     Memories whose text EverOS wrote are left out, unless their source messages are missing.
@@ -45,16 +55,16 @@ def messages_of(session: Session, rows: Sequence[Memory]) -> list[tuple[Message,
     ours = Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED)
     if resource is not None and rows and ours.count() == len(rows) and not has_purged(session):
         try:
-            return [(message_of(resource), True)]
+            return [Source(message_of(resource), True, rows)]
         except Unreadable:
             pass
-    incomplete = Memory.objects.filter(WITHOUT_TEXT, session=session).exclude(batch_id="")
-    batch_ids = set(incomplete.values_list("batch_id", flat=True))
+    incomplete = outbox.entries(session).filter(_WITHOUT_TEXT).exclude(flush_id="")
+    batch_ids = set(incomplete.values_list("flush_id", flat=True))
     own = [row for row in rows if row.chunk_index is not None or not row.original_text or row.batch_id in batch_ids]
     return list(_by_row(session, own or rows))
 
 
-def _by_row(session: Session, rows: Sequence[Memory]) -> Iterator[tuple[Message, bool]]:
+def _by_row(session: Session, rows: Sequence[Memory]) -> Iterator[Source]:
     """Yield the messages of rows. The passages of a document share their time, and become its file if complete."""
 
     def message_key(row: Memory) -> tuple[object, ...]:
@@ -68,12 +78,12 @@ def _by_row(session: Session, rows: Sequence[Memory]) -> Iterator[tuple[Message,
         is_flushed = first.memory_type != Memory.Type.UNPROCESSED_MESSAGE
         file = _file_of(session, passages) if first.chunk_index == 0 else None
         if file is not None:
-            yield _message(first, file), is_flushed
+            yield Source(_message(first, file), is_flushed, passages)
             continue
         for number, row in enumerate(passages):  # a millisecond apart
             name = row.payload.get("filename") if row.chunk_index is not None else None
             text = f"[TEXT: {name}]\n{row.text}" if name else row.text  # the name links a found passage to its file
-            yield _message(row, ContentItem("text", text=text), number), is_flushed
+            yield Source(_message(row, ContentItem("text", text=text), number), is_flushed, [row])
 
 
 def _file_of(session: Session, passages: Sequence[Memory]) -> ContentItem | None:
@@ -130,40 +140,49 @@ def engine_texts(rows: Sequence[Memory]) -> list[str]:
 
 
 def clear_source_messages(owner: Owner, memory: Memory) -> None:
-    """Clear the source messages of an EverOS memory in the journal, and prevent their replay.
+    """Clear the source messages of an EverOS memory, so that they are neither shown nor sent again.
 
-    Rows without text remain, with the ids that the embedded engine would give to the messages. Call inside the
-    transaction that purges the memory, before its text is removed, with the user locked.
+    Rows without text remain, so that a repeated message is not stored again. Call inside the transaction that purges
+    the memory, before its text is removed, with the user locked.
     """
     session = memory.session
     if memory.origin != Memory.Origin.UPSTREAM or memory.delivery_state or session is None:
         return
-    rows = list(Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).order_by("pk"))
-    entries = [row for row in rows if journal.has_text(row) and row.delivery_state == DeliveryState.FLUSHED]
-    copies = [row for row in rows if not row.delivery_state]
+    copies = list(
+        Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).exclude(_IS_PURGED).order_by("pk")
+    )
+    sent = outbox.entries(session).filter(state=OutboxEntry.State.FLUSHED).order_by("pk")
+    messages = [(entry, outbox.message_of(entry)) for entry in sent if outbox.has_text(entry)]
     texts = [Text(row.memory_id, text, row.batch_id) for row, text in zip(copies, engine_texts(copies), strict=True)]
     purged = next(text for text in texts if text.memory_id == memory.memory_id)
-    to_clear = sources_to_clear(purged, texts, [Text(row.memory_id, row.text, row.batch_id) for row in entries])
-    for row in entries:
-        message = journal.message_of(row)
+    said = [Text(entry.message_id, message.text, entry.flush_id) for entry, message in messages]
+    to_clear = sources_to_clear(purged, texts, said)
+    for entry, message in messages:
         has_files = any(item.text is None for item in message.content)  # their text is unknown
-        if row.memory_id not in to_clear and not (has_files and row.batch_id == memory.batch_id):
-            continue
-        names = set(local_engine().memory_ids(owner, session.session_id, message))
-        Memory.objects.bulk_create(
-            Memory(
-                **owner_columns(owner),
-                memory_id=name,
-                session=session,
-                memory_type=Memory.Type.UNPROCESSED_MESSAGE,
-                text="",
-                delivery_state=DeliveryState.PURGED,
-                state=State.PURGED,
-                seq=row.seq,
-                created_at_ms=Repair().ms("created_at_ms", row.created_at_ms),
-                origin=Memory.Origin.UPSTREAM,
-                hidden_at=timezone.now(),
-            )
-            for name in sorted(names - storage.known(owner, names))
+        if entry.message_id in to_clear or (has_files and entry.flush_id == memory.batch_id):
+            _clear(owner, session, entry, message)
+
+
+def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message) -> None:
+    rows = outbox.memories_of(owner, [entry])
+    times = {row.memory_id: (row.seq, row.created_at_ms) for row in rows}
+    names = {*times, *local_engine().memory_ids(owner, session.session_id, message)}
+    Tombstone.objects.filter(row__in=rows).update(row=None, reason="")
+    storage.remove(owner, rows)
+    Memory.objects.bulk_create(
+        Memory(
+            **owner_columns(owner),
+            memory_id=name,
+            session=session,
+            memory_type=Memory.Type.UNPROCESSED_MESSAGE,
+            text="",
+            delivery_state=DeliveryState.PURGED,
+            state=State.PURGED,
+            seq=times.get(name, (0, 0))[0],
+            created_at_ms=Repair().ms("created_at_ms", times[name][1] if name in times else entry.time_ms),
+            origin=Memory.Origin.UPSTREAM,
+            hidden_at=timezone.now(),
         )
-        Memory.objects.filter(pk=row.pk).update(text="", payload={})
+        for name in sorted(names - storage.known(owner, names))
+    )
+    OutboxEntry.objects.filter(pk=entry.pk).update(message={}, state=OutboxEntry.State.PURGED)

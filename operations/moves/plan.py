@@ -11,10 +11,10 @@ from django.db.models.functions import Length
 from core.errors import InvalidInput
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
-from operations.moves.messages import WITHOUT_TEXT
 from operations.moves.to_everos import undecided_rows
+from remote.models import OutboxEntry
 from resources.models import NOT_PURGED, Resource
-from store.models import IS_JOURNAL_ENTRY, Memory, Session
+from store.models import DeliveryState, Memory, Session
 
 EngineName = Literal["embedded", "upstream"]
 _MESSAGES_PER_CALL = 200
@@ -96,12 +96,14 @@ def plan(target: Target, into: EngineName | None = None, *, price: float | None 
     require_engine(into)
     sessions = sessions_to_move(target, into)
     rows = Memory.objects.filter(session__in=sessions)
-    is_replayed = IS_JOURNAL_ENTRY | Q(origin=Memory.Origin.EMBEDDED)
+    is_replayed = Q(origin=Memory.Origin.EMBEDDED)
     counts = rows.aggregate(
         messages=Count("pk", filter=is_replayed),
         memories=Count("pk"),
         chars=Sum(Length("text"), filter=is_replayed),
     )
+    without_rows = OutboxEntry.objects.filter(session__in=sessions, memory_ids=[]).exclude(message={})
+    messages = counts["messages"] + without_rows.count()
     of_session = sessions.filter(user=OuterRef("user"), session_id=OuterRef("session_id"))
     resources = Resource.objects.filter(Exists(of_session), deleted_at__isnull=True)
     files = resources.aggregate(count=Count("pk"), size=Sum("size_bytes"))
@@ -112,12 +114,12 @@ def plan(target: Target, into: EngineName | None = None, *, price: float | None 
         into,
         sessions=count,
         resources=files["count"],
-        messages=counts["messages"],
+        messages=messages,
         memories=counts["memories"],
         size_bytes=size,
         tombstones=Tombstone.objects.filter(row__session__in=sessions, undone_at__isnull=True).count(),
         overrides=Override.objects.filter(row__session__in=sessions, undone_at__isnull=True).count(),
-        estimate=_estimate(into or _current_engine(), count, counts["messages"], size, price),
+        estimate=_estimate(into or _current_engine(), count, messages, size, price),
     )
 
 
@@ -150,7 +152,8 @@ def sessions_to_move(target: Target, into: EngineName | None) -> QuerySet[Sessio
     unfinished = unfinished.exclude(status__in=_INGESTED).exclude(former_status__in=_INGESTED)
     sessions = _sessions_of(target).exclude(Exists(unfinished)).order_by("pk")
     copies = Memory.objects.filter(session=OuterRef("pk"), origin=Memory.Origin.UPSTREAM)
-    is_in_everos = Exists(copies.exclude(WITHOUT_TEXT))
+    sent = OutboxEntry.objects.filter(session=OuterRef("pk")).exclude(message={})
+    is_in_everos = Exists(copies.exclude(delivery_state=DeliveryState.PURGED)) | Exists(sent)
     is_in_store = Exists(undecided_rows(OuterRef("pk")))
     if into == "embedded":
         return sessions.filter(is_in_everos)

@@ -20,7 +20,7 @@ from accounts.audit import Actor, record
 from core.errors import Conflict, EngineUnavailable, GatewayError, existing
 from core.limits.rate_limit import TokenBuckets
 from core.messages import Message as _
-from engines.registry import external_engine
+from engines.registry import attached_remote
 from operations.commands import Report, no_report
 from operations.models import Job, Lease, UnmatchedDecision
 from operations.moves import to_embedded, to_everos
@@ -179,7 +179,7 @@ def _move(work: _Run, session: Session, *, is_retry: bool) -> None:
     if work.into is None:  # out of the present engine and in again
         to_embedded.move(session, partial(on_moved, is_half=True))
         session.refresh_from_db()
-    engine = external_engine()
+    engine = attached_remote()
     if engine is None:
         to_embedded.reread(session, on_moved)
     else:

@@ -97,9 +97,8 @@ def replace(
     replays: Sequence[Replay],
     *,
     stay: Collection[str] = (),
-    journal: Sequence[Memory] = (),
 ) -> Moved:
-    """Replace `rows` by the memories of `replays`, except those that `stay`, and remove the `journal` entries.
+    """Replace `rows` by the memories of `replays`, except those that `stay`.
 
     Call inside a transaction, with the session locked. Raises: `Conflict`.
     """
@@ -115,7 +114,7 @@ def replace(
     kept_ids = sorted({*stay, *_staying(old_rows, decisions, matches)})
     removed = old_rows.keys() - set(kept_ids)
     decisions.update(decisions.memory_ids & removed, row=None)
-    storage.remove(owner, [*journal, *(row for row in rows if row.memory_id in removed)])
+    storage.remove(owner, [row for row in rows if row.memory_id in removed])
     new_ids = {memory.memory_id for memory in new}
     for memory_id in kept_ids:
         if memory_id in new_ids:  # give the old memory another id

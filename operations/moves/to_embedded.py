@@ -1,6 +1,7 @@
 """Move one session from EverOS to the embedded engine, or replay a file within the embedded engine."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from django.db import transaction
 
@@ -9,33 +10,46 @@ from engines.registry import local_engine
 from memories.services import lookup
 from operations.moves.messages import engine_texts, has_purged, resource_of
 from operations.moves.replacement import Changed, Moved, OnMoved, replace
-from remote import deletions, journal, sessions
+from remote import deletions, outbox, sessions
+from remote.models import OutboxEntry
 from remote.staging import fresh_engine_id
 from resources.models import NOT_PURGED, Resource
 from resources.services.ingestion import message_of
+from store import storage
 from store.models import DeliveryState, Memory, Session
 from store.port import Replay
 from store.types import Message
 
+_Row = Memory | OutboxEntry
+_R = TypeVar("_R", bound=_Row)
+
 
 def move(session: Session, on_moved: OnMoved) -> Moved:
-    """Replay the session's journal or file, and keep copies of EverOS's memories that cannot be replayed.
+    """Replay the session's sent messages or file, and keep copies of EverOS's memories that cannot be replayed.
 
-    One transaction creates the new memories, transfers the decisions and removes the old ones; `on_moved(moved)` runs
-    inside it. Raises: `Changed`, and `EngineUnavailable` if a file cannot be fetched now.
+    One transaction shows the messages again, creates memories that are not here, transfers the decisions and removes
+    EverOS's memories; `on_moved(moved)` runs inside it. Raises: `Changed`, and `EngineUnavailable` if a file cannot be
+    fetched now.
     """
     rows, engine = _everos_rows(session), local_engine()
     replays = [
         engine.replay(session.owner, session.session_id, message, batch_id)
-        for message, batch_id in _journalled_messages(session, rows)
+        for message, batch_id in _sent_messages(session, _entries(rows))
     ]
 
-    def change(locked: Session, current: Sequence[Memory]) -> Moved:
-        memories = [row for row in current if not row.delivery_state]
-        entries = [row for row in current if row.delivery_state and journal.has_text(row)]
-        stay = _not_replayed(current, replays)
+    def change(locked: Session, current: Sequence[_Row]) -> Moved:
+        memories = [row for row in current if isinstance(row, Memory)]
+        entries = [entry for entry in _entries(current) if outbox.has_text(entry)]
+        stay = _not_replayed(memories, _entries(current), replays)
         deletions.queue_session(session.owner, locked)
-        moved = replace(session.owner, locked, memories, replays, stay=stay, journal=entries)
+        replayed = {memory.memory_id for replay in replays for memory in replay.memories}
+        messages = outbox.memories_of(session.owner, entries)
+        # What was not replayed is in the memories that stay, which may be deleted.
+        storage.remove(session.owner, [row for row in messages if row.memory_id not in replayed])
+        shown = [row.pk for row in messages if row.memory_id in replayed]
+        storage.set_covered(session.owner, shown, is_covered=False)
+        OutboxEntry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
+        moved = replace(session.owner, locked, memories, replays, stay=stay)
         sessions.note_left_session(locked)  # EverOS may still have its data under the old id
         locked.engine_session_id = fresh_engine_id(locked)
         if locked.searchable_at is None:
@@ -73,9 +87,9 @@ def reread(session: Session, on_moved: OnMoved) -> Moved:
 
 def _in_transaction(
     session: Session,
-    rows: Sequence[Memory],
-    read: Callable[[Session], list[Memory]],
-    change: Callable[[Session, Sequence[Memory]], Moved],
+    rows: Sequence[_R],
+    read: Callable[[Session], list[_R]],
+    change: Callable[[Session, Sequence[_R]], Moved],
     on_moved: OnMoved,
 ) -> Moved:
     """Apply `change` to the rows of a session in a transaction. Raises: `Changed` if they differ from `rows`."""
@@ -85,16 +99,26 @@ def _in_transaction(
         if locked.deleted_at is not None:
             return Moved()
         current = read(locked)
-        if {(row.pk, row.batch_id) for row in current} != {(row.pk, row.batch_id) for row in rows}:
+        if set(map(_version, current)) != set(map(_version, rows)):
             raise Changed("The session was written to while it was moved.")
         moved = change(locked, current)
         on_moved(moved)
     return moved
 
 
-def _everos_rows(session: Session) -> list[Memory]:
-    """Return the journal of a session and the copies of EverOS's memories."""
-    return list(Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).order_by("pk"))
+def _version(row: _Row) -> tuple[object, ...]:
+    return type(row), row.pk, row.flush_id if isinstance(row, OutboxEntry) else row.batch_id
+
+
+def _everos_rows(session: Session) -> list[_Row]:
+    """Return the copies of EverOS's memories in a session, and the entries of its messages."""
+    copies = Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM)
+    copies = copies.exclude(delivery_state=DeliveryState.PURGED)
+    return [*copies.order_by("pk"), *outbox.entries(session).order_by("pk")]
+
+
+def _entries(rows: Sequence[_Row]) -> list[OutboxEntry]:
+    return [row for row in rows if isinstance(row, OutboxEntry)]
 
 
 def _passages(session: Session) -> list[Memory]:
@@ -102,23 +126,18 @@ def _passages(session: Session) -> list[Memory]:
     return list(rows.order_by("chunk_index", "pk"))
 
 
-def _journalled_messages(session: Session, rows: Sequence[Memory]) -> list[tuple[Message, str]]:
+def _sent_messages(session: Session, entries: Sequence[OutboxEntry]) -> list[tuple[Message, str]]:
     """Return the session's messages with their flushes.
 
     The message of a resource, also in the trash, is created again, because its file may have moved. If parts of it were
     purged, it is not replayed, because the position of the parts in the file is unknown.
     """
-    entries = [row for row in rows if row.delivery_state]
-    flushes = {
-        row: row.batch_id if row.delivery_state == DeliveryState.FLUSHED else ""
-        for row in entries
-        if journal.has_text(row)
-    }
+    flushes = {entry: entry.flush_id for entry in entries if outbox.has_text(entry)}
     resources = Resource.objects.select_related("user").filter(session_id=session.session_id, user_id=session.user_id)
     resource = resources.filter(NOT_PURGED).first()
     if resource is None:
-        return [(journal.message_of(row), batch_id) for row, batch_id in flushes.items()]
-    if len(flushes) < len(entries):
+        return [(outbox.message_of(entry), batch_id) for entry, batch_id in flushes.items()]
+    if len(flushes) < len(entries) or has_purged(session):
         return []
     try:
         return [(message_of(resource), next(filter(None, flushes.values()), "moved"))]
@@ -126,19 +145,18 @@ def _journalled_messages(session: Session, rows: Sequence[Memory]) -> list[tuple
         return []
 
 
-def _not_replayed(rows: Sequence[Memory], replays: Sequence[Replay]) -> set[str]:
+def _not_replayed(memories: Sequence[Memory], entries: Sequence[OutboxEntry], replays: Sequence[Replay]) -> set[str]:
     """Return the ids of old memories whose content was not replayed completely.
 
-    These are memories of images and sounds, of files that cannot be read now, of messages from before the journal
+    These are memories of images and sounds, of files that cannot be read now, of messages from before the outbox
     existed, and of partly purged messages.
     """
     whole = {item.batch_id for item in replays}
     partial = {item.batch_id for item in replays if not item.is_whole}
-    partial |= {row.batch_id for row in rows if row.delivery_state and not journal.has_text(row)}
+    partial |= {entry.flush_id for entry in entries if not outbox.has_text(entry)}
     is_unknown_replayed = bool(replays) and not partial
     return {
         row.memory_id
-        for row in rows
-        if not row.delivery_state
-        and (row.batch_id in partial or row.batch_id not in whole if row.batch_id else not is_unknown_replayed)
+        for row in memories
+        if (row.batch_id in partial or row.batch_id not in whole if row.batch_id else not is_unknown_replayed)
     }

@@ -1,13 +1,13 @@
-"""Move one session from the embedded engine to EverOS, except memories with a decision.
+"""Send one session of the embedded engine to EverOS, except memories with a decision.
 
-Deleted and overridden memories stay in the store, where searches find them in addition to those of EverOS. So EverOS
-never receives a deleted text, and decisions keep their memory.
+What EverOS derives covers the memories that were sent. Deleted and overridden ones stay as they are, and searches find
+them in addition to those of EverOS. So EverOS never receives a deleted text, and decisions keep their memory.
 """
 
 from collections.abc import Sequence
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from core.errors import EngineRefused
@@ -16,22 +16,27 @@ from memories.services import lookup
 from operations.moves.matching import Text, match
 from operations.moves.messages import messages_of
 from operations.moves.replacement import Changed, Moved, OnMoved, detach
-from remote import sessions
+from remote import outbox, sessions
 from remote import staging as upstream_staging
+from remote.models import OutboxEntry
 from store import storage
 from store.models import Memory, Session
-from store.port import ExternalEngine
+from store.port import Remote
+
+_SENT = (OutboxEntry.State.UNCONFIRMED, OutboxEntry.State.BUFFERED)
 
 
 def undecided_rows(session_pk: int | OuterRef) -> QuerySet[Memory]:
-    """Return the embedded memories of a session without a deletion or override."""
+    """Return the memories of a session that EverOS does not have, without a deletion or override."""
     overridden = Override.objects.filter(row=OuterRef("pk"), undone_at__isnull=True)
     rows = Memory.objects.filter(session=session_pk, origin=Memory.Origin.EMBEDDED, hidden_at__isnull=True)
-    return rows.filter(~Exists(overridden))
+    sent = OutboxEntry.objects.filter(session=OuterRef("session"), state__in=_SENT)
+    is_sent = Q(is_covered=True) | Q(Exists(sent), memory_type=Memory.Type.UNPROCESSED_MESSAGE)
+    return rows.exclude(is_sent).filter(~Exists(overridden))
 
 
-def move(session: Session, engine: ExternalEngine, on_moved: OnMoved, *, is_retry: bool = False) -> Moved:
-    """Send the session to EverOS under a new id; then give that id to the session and remove the replayed rows.
+def move(session: Session, engine: Remote, on_moved: OnMoved, *, is_retry: bool = False) -> Moved:
+    """Send the session to EverOS under a new id; then give that id to the session and cover the rows that were sent.
 
     The second step is one transaction; `on_moved(moved)` runs inside it. After an interruption the same call continues;
     `is_retry`: an earlier try of this process failed. Raises: `Changed`, and the engine's errors.
@@ -40,9 +45,9 @@ def move(session: Session, engine: ExternalEngine, on_moved: OnMoved, *, is_retr
     rows = list(undecided_rows(session.pk).order_by("seq", "pk"))
     if not rows:
         return Moved()
-    messages = messages_of(session, rows)
-    flushed = [message for message, is_flushed in messages if is_flushed]
-    waiting = [message for message, is_flushed in messages if not is_flushed]
+    sources = messages_of(session, rows)
+    flushed = [source.message for source in sources if source.is_flushed]
+    waiting = [source.message for source in sources if not source.is_flushed]
     # The staging session of an earlier try is discarded if it has messages that must no longer be sent, or if its
     # process died during the flush: it would be unknown for minutes if its memories still appear.
     staging = upstream_staging.staging_session(owner, session, timezone.now())
@@ -61,11 +66,12 @@ def move(session: Session, engine: ExternalEngine, on_moved: OnMoved, *, is_retr
         free = undecided_rows(session.pk).filter(pk__in=[row.pk for row in rows])
         if locked.deleted_at is None and free.count() == len(rows):  # no sent memory was decided about
             _transfer_categories(upstream_staging.memories_of(staging), rows)
-            detach(owner, [row.memory_id for row in rows])  # undone decisions remain as history
-            storage.remove(owner, rows)
             made = upstream_staging.publish(staging, locked)
-            stayed = Memory.objects.filter(session=locked, origin=Memory.Origin.EMBEDDED).count()
-            moved = Moved(len(messages), made, len(rows), stayed)
+            cleared = outbox.assign(locked, [(source.message, source.rows) for source in sources])
+            detach(owner, [row.memory_id for row in cleared])  # undone decisions remain as history
+            storage.remove(owner, cleared)
+            others = Memory.objects.filter(session=locked, origin=Memory.Origin.EMBEDDED, is_covered=False)
+            moved = Moved(len(sources), made, len(rows), others.exclude(pk__in=[row.pk for row in rows]).count())
             on_moved(moved)
             return moved
     upstream_staging.discard(staging)

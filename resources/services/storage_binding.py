@@ -22,7 +22,7 @@ from core.messages import Message as _
 from core.persistence import files
 from core.persistence.file_keys import MESSAGE_FILES, FileKey
 from core.persistence.sql import has_tables
-from remote import journal
+from remote import outbox
 from resources import storage
 from resources.models import NOT_PURGED, Attachment, Resource, StorageIdentity
 
@@ -222,8 +222,8 @@ def _needed() -> Iterator[str]:
     for user_pk, sha256, uri in rows.iterator():
         if f"/{MESSAGE_FILES}/{sha256}/" in uri:
             yield f"{user_pk}/{MESSAGE_FILES}/{sha256}"
-    for user_pk in journal.users_with_unconfirmed():
-        for message in journal.unconfirmed_messages(user_pk):
+    for user_pk in outbox.users_with_unconfirmed():
+        for message in outbox.unconfirmed_messages(user_pk):
             for item in message.content:
                 if item.file:
                     yield f"{user_pk}/{MESSAGE_FILES}/{item.sha256}"

@@ -157,7 +157,6 @@ def test_an_outage_shows_the_same_memories_under_the_same_ids(gateway: Gateway) 
         assert gateway.found("bicycle") == []
 
 
-@rule("1", "while EverOS is away, a message that nothing covers is not found")
 def test_an_outage_shows_uncovered_messages(gateway: Gateway) -> None:
     gateway.say(BICYCLE)
     gateway.add(HEDGEHOG, at=10)
@@ -165,7 +164,6 @@ def test_an_outage_shows_uncovered_messages(gateway: Gateway) -> None:
         assert gateway.found("hedgehog") == [HEDGEHOG]
 
 
-@rule("1", "a covered message is not found by its id")
 def test_a_covered_message_keeps_its_id(gateway: Gateway) -> None:
     gateway.say(BICYCLE)
     assert gateway.call("get", f"/memories/{gateway.ids[BICYCLE]}")["memory"]["text"] == BICYCLE
@@ -254,7 +252,6 @@ def test_a_second_derivation_of_deleted_messages_waits_for_a_person(gateway: Gat
 # --- (c) nothing that was deleted or edited is sent -------------------------------------------------------------------
 
 
-@rule("1c", "a repeated add sends a message that was deleted or edited before EverOS was attached")
 def test_what_was_decided_before_attaching_is_not_sent(gateway: Gateway) -> None:
     gateway.detach()
     gateway.say(BICYCLE, HEDGEHOG, DENTIST)

@@ -14,6 +14,7 @@ from django.utils import timezone
 from core.background.tasks import Round
 from engines.registry import get_engine
 from operations.external.delivery_retry import DeliveryRetry
+from remote.models import OutboxEntry
 from resources import services
 from resources.models import Attachment, Resource
 from store.models import Memory
@@ -125,34 +126,34 @@ def test_files_below_a_root_are_accepted(alice: Person, engine: StubUpstream | N
 # --- existing rows ----------------------------------------------------------------------------------------------------
 
 
-def _journal(person: Person, upstream: StubUpstream, uri: str, folder: Path) -> None:
-    """Create an unconfirmed message in the journal whose address is no longer allowed."""
+def _unconfirmed(person: Person, upstream: StubUpstream, uri: str, folder: Path) -> None:
+    """Create an unconfirmed message in the outbox whose address is no longer allowed."""
     allowed = (folder / "a.txt").as_uri()
     upstream.fault("add", Fault(reset=True, acts=False))
     add(person, allowed, status=503)
-    row = Memory.objects.get()
-    assert row.delivery_state == "unconfirmed"
-    row.payload["message"]["content"][1]["uri"] = uri
-    row.save(update_fields=["payload"])
+    entry = OutboxEntry.objects.get()
+    assert entry.state == "unconfirmed"
+    entry.message["content"][1]["uri"] = uri
+    entry.save(update_fields=["message"])
     upstream.requests.clear()
 
 
 @pytest.mark.parametrize("uri", SPELLED_AS_FILES)
-def test_a_journaled_message_with_a_disallowed_file_is_not_resent(
+def test_an_unconfirmed_message_with_a_disallowed_file_is_not_resent(
     alice: Person, upstream: StubUpstream, folder: Path, uri: str
 ) -> None:
-    _journal(alice, upstream, uri.format(root=folder, parent=folder.parent), folder)
+    _unconfirmed(alice, upstream, uri.format(root=folder, parent=folder.parent), folder)
     assert DeliveryRetry()(Round(clock=lambda: timezone.now() + timedelta(minutes=10))) == 1
     assert "look" in sent(upstream)
     assert not _addresses(upstream)
-    row = Memory.objects.get()
-    assert (row.delivery_state, row.payload["message"]["content"][1]["uri"]) == ("buffered", None)
+    entry = OutboxEntry.objects.get()
+    assert (entry.state, entry.message["content"][1]["uri"]) == ("buffered", None)
     assert not Attachment.objects.exists()
 
 
 @pytest.mark.slow
 def test_a_flush_does_not_send_a_disallowed_file(alice: Person, upstream: StubUpstream, folder: Path) -> None:
-    _journal(alice, upstream, "file:///etc/passwd", folder)
+    _unconfirmed(alice, upstream, "file:///etc/passwd", folder)
     assert get_engine().flush(alice.owner, "chat:c1").status == "extracted"
     assert "[DOC: a.txt] file:///etc/passwd" in sent(upstream)
     assert not _addresses(upstream)

@@ -10,12 +10,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.audit import Actor
+from engines.attached import AttachedEngine
 from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from memories.services.search import SearchAnswer, SearchCommand, search
-from remote.everos import EverOSEngine
 from store.models import Memory
 from tests.conftest import Person
 from tests.remote.conftest import make_engine, message_of
@@ -31,7 +31,7 @@ def stub() -> Iterator[StubUpstream]:
 
 
 @pytest.fixture
-def engine(stub: StubUpstream) -> EverOSEngine:
+def engine(stub: StubUpstream) -> AttachedEngine:
     return make_engine(stub)
 
 
@@ -62,7 +62,7 @@ def delete(person: Person, *memory_ids: str) -> None:
     )
 
 
-def search_all(engine: EverOSEngine, person: Person, query: str = "tea", **values: Any) -> SearchAnswer:
+def search_all(engine: AttachedEngine, person: Person, query: str = "tea", **values: Any) -> SearchAnswer:
     command = SearchCommand(query=query, scopes=frozenset({"all_user_memory"}), **values)
     return search(person.owner, command, engine=engine)
 
@@ -77,7 +77,7 @@ def add_digests(stub: StubUpstream, person: Person, text: str) -> None:
     stub.store.agent_skills.append({"id": f"{agent}_skill", "agent_id": agent, "name": "", "content": text, **scope})
 
 
-def finds_in_digests(engine: EverOSEngine, person: Person, text: str) -> list[bool]:
+def finds_in_digests(engine: AttachedEngine, person: Person, text: str) -> list[bool]:
     """Return True for each search that finds the text: the person's and their agent's."""
     answers = (search_all(engine, person, agent_id=agent_id) for agent_id in (None, "main"))
     return [text in str([found.hit for found in answer.results]) for answer in answers]
@@ -91,7 +91,9 @@ def requested_top_k(stub: StubUpstream) -> list[int]:
     return [body["top_k"] for body in stub.calls("search")]
 
 
-def test_deleted_hits_are_replaced_by_further_requests(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_deleted_hits_are_replaced_by_further_requests(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
     ids = add_episodes(stub, alice, 40)
     delete(alice, *ids[:9])
     answer = search_all(engine, alice, top_k=4)
@@ -102,7 +104,7 @@ def test_deleted_hits_are_replaced_by_further_requests(engine: EverOSEngine, stu
 
 
 def test_without_missing_hits_there_is_no_second_request(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     ids = add_episodes(stub, alice, 5)
     assert ids_of(search_all(engine, alice, top_k=5)) == ids
@@ -111,7 +113,7 @@ def test_without_missing_hits_there_is_no_second_request(
     assert requested_top_k(stub) == [5, 8]
 
 
-def test_a_hundred_deleted_hits_exhaust_everos(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_hundred_deleted_hits_exhaust_everos(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     ids = add_episodes(stub, alice, 120)
     delete(alice, *ids[:99])
     answer = search_all(engine, alice, top_k=60)
@@ -121,7 +123,7 @@ def test_a_hundred_deleted_hits_exhaust_everos(engine: EverOSEngine, stub: StubU
 
 
 def test_only_the_scope_with_missing_hits_is_requested_again(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     engine.add(alice.owner, "chat:c1", [message_of(alice.owner, "tea")])
     engine.flush(alice.owner, "chat:c1")
@@ -140,7 +142,7 @@ def test_only_the_scope_with_missing_hits_is_requested_again(
     assert set(ids[1:]) < set(ids_of(answer))
 
 
-def test_each_request_takes_the_same_statements(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_each_request_takes_the_same_statements(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     ids = add_episodes(stub, alice, 40)
     delete(alice, *ids[:9])
     with CaptureQueriesContext(connection) as queries:
@@ -149,20 +151,20 @@ def test_each_request_takes_the_same_statements(engine: EverOSEngine, stub: Stub
     assert len(queries) == 3 * 3
 
 
-def test_memories_of_the_store_take_two_more_statements(engine: EverOSEngine, alice: Person) -> None:
+def test_memories_of_the_store_take_two_more_statements(engine: AttachedEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [message_of(alice.owner, "I like green tea")])
     engine.flush(alice.owner, "chat:c1")
-    memory_ref = MemoryRef(Memory.objects.get(memory_type="episode").memory_id)
+    memory_ref = MemoryRef(Memory.objects.get(memory_type="episode", is_covered=False).memory_id)
     decisions.override(alice.user_pk, memory_ref, OverrideValues(text="I like coffee"), actor=ACTOR)
     with CaptureQueriesContext(connection) as queries:
         search_all(engine, alice, top_k=4)
     assert len(queries) == 4  # also the keyword index and the overrides
 
 
-def test_an_override_is_found_until_it_is_undone(engine: EverOSEngine, alice: Person) -> None:
+def test_an_override_is_found_until_it_is_undone(engine: AttachedEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [message_of(alice.owner, "I like green tea")])
     engine.flush(alice.owner, "chat:c1")
-    memory_ref = MemoryRef(Memory.objects.get(memory_type="episode").memory_id)
+    memory_ref = MemoryRef(Memory.objects.get(memory_type="episode", is_covered=False).memory_id)
     override = decisions.override(alice.user_pk, memory_ref, OverrideValues(text="I like coffee"), actor=ACTOR)
     (found,) = search_all(engine, alice, "coffee").results
     assert (found.hit.text, found.override_id) == ("I like coffee", override.override_id)
@@ -176,16 +178,20 @@ def test_an_override_is_found_until_it_is_undone(engine: EverOSEngine, alice: Pe
 # --- digests of deleted or overridden memories ------------------------------------------------------------------------
 
 
-def say(engine: EverOSEngine, person: Person) -> list[str]:
+def say(engine: AttachedEngine, person: Person) -> list[str]:
     """Add two sessions with one memory each and return the ids of the memories."""
     for number, text in enumerate(("The walnut safe opens with 4711.", "I like tea.")):
         engine.add(person.owner, f"chat:c{number}", [message_of(person.owner, text)])
         engine.flush(person.owner, f"chat:c{number}")
-    return list(Memory.objects.filter(memory_type="episode").order_by("pk").values_list("memory_id", flat=True))
+    return list(
+        Memory.objects.filter(memory_type="episode", is_covered=False)
+        .order_by("pk")
+        .values_list("memory_id", flat=True)
+    )
 
 
 def test_digests_are_omitted_while_a_memory_is_deleted(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     """EverOS keeps the digest that it derived from the memory, and cannot be made to derive it again."""
     memory_ref = MemoryRef(say(engine, alice)[0])
@@ -199,7 +205,7 @@ def test_digests_are_omitted_while_a_memory_is_deleted(
     assert finds_in_digests(engine, alice, "a walnut safe") == [True, True]
 
 
-def test_a_digest_takes_two_statements(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_digest_takes_two_statements(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     """One for data of erased users in EverOS, one for deletions and overrides."""
     say(engine, alice)
     counts = []
@@ -212,7 +218,7 @@ def test_a_digest_takes_two_statements(engine: EverOSEngine, stub: StubUpstream,
 
 
 def test_digests_are_omitted_while_a_session_is_deleted(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     say(engine, alice)
     add_digests(stub, alice, "a walnut safe and its tea")
@@ -225,7 +231,7 @@ def test_digests_are_omitted_while_a_session_is_deleted(
 
 
 def test_digests_are_omitted_while_a_text_is_overridden(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     memory_ref = MemoryRef(say(engine, alice)[0])
     add_digests(stub, alice, "a walnut safe and its tea")

@@ -14,6 +14,7 @@ from django.utils import timezone
 from core.background.tasks import Round
 from engines.registry import get_engine
 from operations.external.delivery_retry import DeliveryRetry
+from remote.models import OutboxEntry
 from resources.models import Attachment
 from store.models import Memory
 from tests.conftest import Person
@@ -196,8 +197,8 @@ def test_an_address_that_everos_cannot_read_is_text(
     [sent] = upstream.calls("add")[-1]["messages"]
     assert [item["type"] for item in sent["content"]] == ["text", "text"]
     assert sent["content"][1]["text"] == f"[DOC: x.txt] {uri}"
-    row = Memory.objects.get()
-    assert (row.delivery_state, row.text) == ("buffered", f"hi\n[DOC: x.txt] {uri}")
+    assert OutboxEntry.objects.get().state == "buffered"
+    assert [row.text for row in Memory.objects.order_by("seq")] == ["hi", f"[DOC: x.txt] {uri}"]
     assert not Attachment.objects.exists()
     calls = len(upstream.calls("add"))
     add(alice, document(uri))  # the session has it
@@ -217,9 +218,9 @@ def test_an_address_that_is_refused_now_is_resent_as_text(
     settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS = ["documents"]
     upstream.fault("add", Fault(reset=True, acts=False))
     add(alice, document("s3://documents/a.txt"), status=503)
-    row = Memory.objects.get()
-    row.payload["message"]["content"][1]["uri"] = uri  # as an archive or an earlier version brings it
-    row.save(update_fields=["payload"])
+    entry = OutboxEntry.objects.get()
+    entry.message["content"][1]["uri"] = uri  # as an archive or an earlier version brings it
+    entry.save(update_fields=["message"])
     upstream.requests.clear()
     assert DeliveryRetry()(Round(clock=lambda: timezone.now() + timedelta(minutes=10))) == 1
     assert addresses(upstream) == []

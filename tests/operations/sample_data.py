@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from accounts.audit import Actor
 from profiles import services as profiles
+from remote.models import OutboxEntry
+from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call, id_of, say, upload
 
@@ -52,6 +54,18 @@ def create_sample_data(person: Person, word: str = "walnut") -> SampleData:
     call(person, "post", "/memories/add", session_id="chat:c3", messages=[message])
     call(person, "post", "/memories/flush", session_id="chat:c3")
     return SampleData(person, resource["resource_id"], inline)
+
+
+def add_sent_message(person: Person, text: str) -> None:
+    """Note that a stored message was sent to a remote."""
+    row = Memory.objects.get(memory_id=id_of(text))
+    assert row.session_id is not None
+    message = {"sender_id": person.user_id, "role": "user", "timestamp_ms": NOON_MS, "content": [{"text": text}]}
+    OutboxEntry.objects.create(
+        user_id=person.user_pk, app_id=row.app_id, project_id=row.project_id, session_id=row.session_id,
+        base_url="http://everos.invalid", message_id="msg_1", memory_ids=[row.memory_id], message=message,
+        time_ms=NOON_MS, state=OutboxEntry.State.BUFFERED,
+    )  # fmt: skip
 
 
 def search_texts(person: Person, query: str) -> list[str]:

@@ -109,6 +109,7 @@ def test_everything_of_the_archive_arrives(archive: Path, storage: Path, tmp_pat
             new = [row for row in new if row["tombstone_id"] in known]
         for before, after in zip(old, new, strict=True):  # a row is hidden since the time of its tombstone
             hidden = {"hidden_at": after["hidden_at"]} if before.get("hidden_at") and after["hidden_at"] else {}
+            before.pop("sent_at", None)  # in the outbox since version 3
             assert {**after, **before, **hidden} == after
     assert {query: search_texts(person("alice"), query) for query in EXPECTED["found"]} == EXPECTED["found"]
 
@@ -231,7 +232,6 @@ BAD_MEMORIES: list[dict[str, Any]] = [
     {"importance": float("nan")},
     {"importance": 10**400},
     {"seq": 2**40, "chunk_index": -(2**70)},
-    {"sent_at": "0001-01-01T00:00:00+14:00"},
 ]
 
 
@@ -295,9 +295,9 @@ def test_a_tombstone_hides_the_row_that_it_refers_to_whatever_its_id_says(
 
 def test_a_time_of_a_memory_without_its_zone_is_one_of_utc(archive: Path, storage: Path) -> None:
     name = f"{folder_of(archive, 'alice')}/memories.jsonl"
-    change_row(archive, name, {"sent_at": "2026-01-31T12:00:00"}, lambda row: row["text"] == SECRET)
-    assert any("sent_at" in repair for repair in run(archive)["repairs"])
-    assert Memory.objects.get(text=SECRET, user__user_id="alice").sent_at == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    change_row(archive, name, {"expires_at": "2026-01-31T12:00:00"}, lambda row: row["text"] == SECRET)
+    assert any("expires_at" in repair for repair in run(archive)["repairs"])
+    assert Memory.objects.get(text=SECRET, user__user_id="alice").expires_at == datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 def test_a_memory_whose_id_is_repaired_does_not_escape_its_tombstone(archive: Path, storage: Path) -> None:

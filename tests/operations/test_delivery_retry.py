@@ -25,6 +25,7 @@ from operations.archives.export import export
 from operations.cleanup import orphans, purge
 from operations.external.delivery_retry import DeliveryRetry
 from operations.models import Lease
+from remote.models import OutboxEntry
 from resources.models import Attachment, Resource
 from store.models import Memory, Session
 from store.port import AddResult
@@ -70,12 +71,12 @@ def test_an_unconfirmed_message_is_sent_again_only_if_it_did_not_arrive(
     stub: StubUpstream, alice: Person, acts: bool
 ) -> None:
     add_without_response(stub, alice, acts=acts)
-    unconfirmed = Memory.objects.get()
-    assert unconfirmed.delivery_state == "unconfirmed"
+    unconfirmed = OutboxEntry.objects.get()
+    assert unconfirmed.state == "unconfirmed"
     assert unconfirmed.sent_at is not None
     assert retry_deliveries() == 1
-    confirmed = Memory.objects.get()
-    assert (confirmed.delivery_state, confirmed.batch_id, confirmed.sent_at) == ("buffered", "", None)
+    confirmed = OutboxEntry.objects.get()
+    assert (confirmed.state, confirmed.call_id, confirmed.sent_at) == ("buffered", "", None)
     first, *again = stub.calls("add")
     assert again == ([] if acts else [first])
     assert retry_deliveries() == 0
@@ -112,7 +113,7 @@ def test_failing_calls_of_one_user_do_not_delay_others(
     add_without_response(stub, bob)
     with stub.failing_for(alice.user_id, Fault(reset=True)):
         assert retry_deliveries() == 1
-    assert not Memory.objects.filter(user_id=bob.user_pk, delivery_state="unconfirmed").exists()
+    assert not OutboxEntry.objects.filter(user_id=bob.user_pk, state="unconfirmed").exists()
     retry, run = DeliveryRetry(), Round(clock=lambda: timezone.now() + timedelta(minutes=20))
     assert [retry(run), retry(run), retry(run)] == [2, 1, 0]
 
@@ -140,7 +141,7 @@ def test_open_flushes_of_one_user_do_not_delay_others(
             get_engine().flush(person.owner, session_id)
     with stub.failing_for(alice.user_id, Fault(reset=True)):
         retry_deliveries(timedelta(minutes=1))
-    assert [row.user_id for row in Memory.objects.filter(memory_type="episode")] == [bob.user_pk]
+    assert [row.user_id for row in Memory.objects.filter(memory_type="episode", is_covered=False)] == [bob.user_pk]
 
 
 def test_a_message_rejected_on_retry_is_dropped(stub: StubUpstream, alice: Person) -> None:
@@ -297,7 +298,7 @@ def test_memories_of_an_unconfirmed_flush_are_copied_without_another_flush(stub:
     retry_deliveries(timedelta(seconds=5))
     assert not stub.calls("get")  # the caller may still be waiting for it
     retry_deliveries(timedelta(minutes=1))
-    assert "the bicycle is red" in Memory.objects.get(memory_type="episode").text
+    assert "the bicycle is red" in Memory.objects.get(memory_type="episode", is_covered=False).text
     assert get_engine().flush(alice.owner, "chat:1").status == "extracted"
     retry_deliveries()
     assert len(stub.calls("get")) == 2
@@ -339,7 +340,7 @@ def test_an_unconfirmed_flush_is_retried_without_another_flush(stub: StubUpstrea
     assert len(stub.calls("flush")) == 1  # the caller may still be waiting for it
     retry_deliveries(timedelta(minutes=9))
     assert len(stub.calls("flush")) == 2
-    assert "the bicycle is red" in Memory.objects.get(memory_type="episode").text
+    assert "the bicycle is red" in Memory.objects.get(memory_type="episode", is_covered=False).text
 
 
 def test_retries_of_unconfirmed_calls_back_off_and_end_after_seven_days(stub: StubUpstream, alice: Person) -> None:
@@ -379,4 +380,4 @@ def test_a_session_that_cannot_be_listed_does_not_delay_others(stub: StubUpstrea
             get_engine().flush(alice.owner, session_id)
     stub.fault("get", Fault(status=422, body={}))
     retry_deliveries(timedelta(minutes=1))
-    assert Memory.objects.filter(memory_type="episode").count() == 1
+    assert Memory.objects.filter(memory_type="episode", is_covered=False).count() == 1

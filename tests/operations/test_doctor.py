@@ -18,6 +18,7 @@ from django.utils import timezone
 from accounts.models import AuditEvent
 from memories.models import Tombstone
 from operations.doctor import Doctor
+from remote.models import OutboxEntry
 from store.index import keyword
 from store.models import IndexStatistics, Memory, Session, State
 from tests.conftest import Person
@@ -150,16 +151,13 @@ def test_only_failures_that_are_not_retried_are_a_warning(alice: Person, storage
     session = Session.objects.create(
         user_id=alice.user_pk, session_id="chat:1", engine_session_id="chat:1", kind="chat"
     )
-    Memory.objects.create(
+    OutboxEntry.objects.create(
         user_id=alice.user_pk,
         session=session,
-        memory_id="m",
-        memory_type="unprocessed_message",
-        origin="upstream",
-        text="x",
-        delivery_state="unconfirmed",
+        message_id="m",
+        state="unconfirmed",
         sent_at=timezone.now() - timedelta(days=8),
-        created_at_ms=1,
+        time_ms=1,
     )
     assert [text.split(".")[0] for text in texts(Doctor(), "deliveries")] == [
         "1 files failed and are no longer retried",

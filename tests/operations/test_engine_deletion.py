@@ -21,6 +21,7 @@ from operations.cleanup import purge
 from operations.external import engine_deletion
 from operations.moves import reingest
 from operations.moves.plan import Target, plan
+from remote.models import OutboxEntry
 from store.models import Memory, PendingDeletion
 from store.types import Role
 from tests.conftest import Person, make_person
@@ -60,7 +61,7 @@ def tell(person: Person, session_id: str, *texts: str, agent: str = "") -> None:
 
 
 def episode(text: str) -> Memory:
-    return Memory.objects.get(memory_type="episode", text__contains=text)
+    return Memory.objects.get(memory_type="episode", is_covered=False, text__contains=text)
 
 
 def held(stub: StubUpstream) -> list[str]:
@@ -160,7 +161,7 @@ def test_a_deletion_survives_an_outage(stub: StubUpstream, alice: Person, fault:
 
 def test_a_call_that_may_still_run_is_waited_for(stub: StubUpstream, alice: Person) -> None:
     tell(alice, "chat:c1", "The walnut rumour")
-    Memory.objects.exclude(delivery_state="").update(delivery_state="unconfirmed")
+    OutboxEntry.objects.update(state="unconfirmed")
     call(alice, "delete", "/sessions/chat:c1")
     purge_all()
     run_worker()
@@ -301,7 +302,7 @@ def test_a_move_that_fails_deletes_nothing(stub: StubUpstream, alice: Person) ->
             with failing_at_statement(statements, Crash):
                 move("embedded")
         except Crash:
-            if Memory.objects.filter(memory_type="episode", origin="upstream").exists():
+            if Memory.objects.filter(memory_type="episode", is_covered=False, origin="upstream").exists():
                 assert not PendingDeletion.objects.exists()
                 continue
         break

@@ -23,7 +23,7 @@ from store.models import Memory, Session
 from tests import forked
 from tests.conftest import Person, make_person
 from tests.memories.calls import call, id_of, purge_resource, say, upload
-from tests.operations.sample_data import create_sample_data, search_texts
+from tests.operations.sample_data import add_sent_message, create_sample_data, search_texts
 from tests.server import migrated_file, server_environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -61,6 +61,7 @@ def new_key(person: Person) -> Person:
 def test_an_import_and_export_reproduces_the_archive(alice: Person, bob: Person, storage: Path, tmp_path: Path) -> None:
     create_sample_data(alice)
     create_sample_data(bob, "胡桃 chestnut")
+    add_sent_message(alice, "The walnut meeting is on Friday.")
     first = export(tmp_path / "first.tar", "--all", "--with-keys")
     remove_all_users(storage)
     run("import_memory", str(tmp_path / "first.tar"))
@@ -318,6 +319,7 @@ def test_purged_rows_are_exported_unchanged(alice: Person, storage: Path, tmp_pa
 
 def test_rows_of_all_tables_are_counted(alice: Person, storage: Path, tmp_path: Path) -> None:
     create_sample_data(alice)
+    add_sent_message(alice, "The walnut meeting is on Friday.")
     rows = run("export_memory", str(tmp_path / "all.tar"), "--all")["rows"]
     assert rows["memories"] == Memory.objects.count()
     assert (rows["tombstones"], rows["overrides"], rows["override_revisions"]) == (

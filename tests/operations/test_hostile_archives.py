@@ -19,7 +19,7 @@ from resources.models import Resource
 from store.models import Memory
 from tests.conftest import make_person
 from tests.operations import edit_archive
-from tests.operations.sample_data import create_sample_data
+from tests.operations.sample_data import add_sent_message, create_sample_data
 from tests.operations.test_export_import import export, remove_all_users, run
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +34,7 @@ def exported(
     with django_db_blocker.unblock(), override_settings(MEMORY_GATEWAY_STORAGE_DIR=folder / "storage"):
         person = make_person("alice")
         create_sample_data(person)
+        add_sent_message(person, "The walnut meeting is on Friday.")
         data = export(folder / "all.tar")
         remove_all_users(folder / "storage")
     return person.user_pk, data
@@ -121,7 +122,7 @@ def test_compressed_archives_are_rejected(archive: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "change", "message"),
     [
-        ("memories", {"payload": {"message": {"content": [{"file": "/etc/passwd"}]}}}, "not in the archive"),
+        ("outbox", {"message": {"content": [{"file": "/etc/passwd"}]}}, "not in the archive"),
         ("memories", {"session": ["default", "default", "no such"]}, "does not exist"),
         ("memories", {"session": "chat:c1"}, "list of names"),
         ("memories", {"memory_type": "nonsense"}, "memory_type"),
@@ -172,7 +173,7 @@ OTHER_ATTACHMENT = f"{OTHER_USER}/memory_attachments/{64 * 'b'}/content.txt"
         ("resources", {"storage_path": OTHER_FILE}),
         ("attachments", {"internal_uri": f"file://{{storage}}/{OTHER_ATTACHMENT}"}),
         ("attachments", {"internal_uri": f"file:///data/storage/{OTHER_ATTACHMENT}"}),
-        ("memories", {"payload": {"message": {"content": [{"file": f"{{storage}}/{OTHER_ATTACHMENT}"}]}}}),
+        ("outbox", {"message": {"content": [{"file": f"{{storage}}/{OTHER_ATTACHMENT}"}]}}),
     ],
 )
 def test_rows_that_refer_to_files_of_another_user_are_rejected(

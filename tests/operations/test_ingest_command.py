@@ -22,6 +22,7 @@ from core.times import to_ms
 from engines.registry import get_engine
 from operations.external.delivery_retry import DeliveryRetry
 from operations.management.commands.ingest import ingest_unfinished
+from remote.models import OutboxEntry
 from resources.models import Resource
 from resources.services import storage_binding
 from resources.services.unfinished import Kind
@@ -160,7 +161,7 @@ def test_stale_corrects_empty_files_whose_memories_everos_lists(stub: StubUpstre
     """Earlier versions stored `empty` if a proxy returned 504 while EverOS completed the flush."""
     created = [stored_resource(alice, text) for text in ("The bicycle is red.", "The rent is due.")]
     assert run()[0] == "2 extracted\n"
-    Memory.objects.filter(memory_type="episode").delete()
+    Memory.objects.filter(memory_type="episode", is_covered=False).delete()
     Resource.objects.update(status="empty", searchable_at=None)
     stub.store.episodes[:] = [one for one in stub.store.episodes if "bicycle" in one["episode"]]
     out, err = run("--stale")
@@ -169,8 +170,8 @@ def test_stale_corrects_empty_files_whose_memories_everos_lists(stub: StubUpstre
     assert [row.status for row in Resource.objects.order_by("created_at")] == ["extracted", "empty"]
     corrected = Resource.objects.get(pk=created[0].pk)
     assert corrected.searchable_at is not None
-    episode = Memory.objects.get(memory_type="episode")
-    message = Memory.objects.get(memory_type="unprocessed_message", session=episode.session)
+    episode = Memory.objects.get(memory_type="episode", is_covered=False)
+    message = Memory.objects.get(is_covered=True, session=episode.session)
     assert episode.batch_id == message.batch_id
     assert (len(stub.calls("add")), len(stub.calls("flush"))) == (2, 2)
     assert run("--stale")[0] == "Nothing is pending.\n"
@@ -182,7 +183,7 @@ def test_failed_retries_unconfirmed_messages_of_any_age(stub: StubUpstream, alic
     message = Message("alice", "user", to_ms(timezone.now()), (ContentItem("text", text="The bicycle is red."),))
     with pytest.raises(OutcomeUnknown):
         get_engine().add(alice.owner, "chat:1", [message])
-    Memory.objects.update(sent_at=timezone.now() - timedelta(days=8))
+    OutboxEntry.objects.update(sent_at=timezone.now() - timedelta(days=8))
     assert DeliveryRetry()(Round()) == 0
     assert run("--failed") == ("Nothing is pending.\n", "1 unconfirmed messages were delivered\n")
     assert len(stub.calls("add")) == 2

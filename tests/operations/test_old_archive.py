@@ -17,7 +17,8 @@ from core.errors import InvalidInput
 from memories.models import Override, OverrideRevision, Tombstone
 from operations.archives import old_archives
 from profiles.models import ProfileMemory, ProfileRevision
-from remote import journal
+from remote import outbox
+from remote.models import OutboxEntry
 from resources.models import Attachment, Resource
 from store.models import Memory
 from tests.conftest import Person
@@ -48,6 +49,7 @@ def test_every_row_and_file_of_the_old_archive_arrives(imported: dict[str, Perso
         "profile_revisions": ProfileRevision,
     }  # fmt: skip
     counts = {name: model.objects.count() for name, model in tables.items()}
+    counts["memories"] += OutboxEntry.objects.filter(memory_ids=[]).count()  # files, whose text EverOS has
     assert counts == {name: EXPECTED["rows"][name] for name in tables}
     assert len([path for path in storage.rglob("content*") if path.is_file()]) == EXPECTED["files"]
 
@@ -80,24 +82,25 @@ def test_derived_memories_keep_sources_and_hidden_reasons(imported: dict[str, Pe
     assert "Alice owns a red bicycle." in search_texts(alice, "bicycle")
 
 
-def test_the_journal_keeps_delivery_states(imported: dict[str, Person]) -> None:
-    unconfirmed_messages = journal.unconfirmed_messages(imported["bob"].user_pk)
+def test_journal_rows_become_messages_and_entries_of_the_outbox(imported: dict[str, Person]) -> None:
+    unconfirmed_messages = outbox.unconfirmed_messages(imported["bob"].user_pk)
     assert [message.content[0].text for message in unconfirmed_messages] == ["Nobody confirmed this."]
-    rows = {row.text: row for row in Memory.objects.filter(origin="upstream", memory_type="unprocessed_message")}
+    texts = dict(Memory.objects.filter(origin="embedded").values_list("memory_id", "text"))
+    rows = {texts.get("".join(entry.memory_ids[:1]), entry.pk): entry for entry in OutboxEntry.objects.all()}
     unconfirmed = rows.pop("Nobody confirmed this.")
     sent_at = datetime(2026, 11, 22, 11, 27, 10, 247_000, tzinfo=UTC)
     call = "b39e7672e02c43738aec1d8c4d3b9265"
-    assert (unconfirmed.delivery_state, unconfirmed.sent_at, unconfirmed.batch_id) == ("unconfirmed", sent_at, call)
+    assert (unconfirmed.state, unconfirmed.sent_at, unconfirmed.call_id) == ("unconfirmed", sent_at, call)
     waiting = rows.pop("The meeting is on Friday.")
-    assert (waiting.delivery_state, waiting.batch_id) == ("buffered", "")
-    assert {(row.delivery_state, row.sent_at) for row in rows.values()} == {("flushed", None)}
+    assert (waiting.state, waiting.flush_id) == ("buffered", "")
+    assert {(row.state, row.sent_at) for row in rows.values()} == {("flushed", None)}
     assert {row.memory_type for row in Memory.objects.filter(delivery_state="")} == {
         "episode", "agent_case", "agent_skill", "unprocessed_message",
     }  # fmt: skip
 
 
 def test_memories_of_everos_keep_their_original_text(imported: dict[str, Person]) -> None:
-    rows = Memory.objects.filter(origin="upstream", memory_type="episode")
+    rows = Memory.objects.filter(origin="upstream", memory_type="episode", is_covered=False)
     assert [row.original_text for row in rows] == [row.payload["episode"] for row in rows]
     overridden = set(Override.objects.filter(row__in=rows).values_list("row_id", flat=True))
     assert {row.pk for row in rows if row.is_edited} == overridden != set()

@@ -99,14 +99,15 @@ def test_repeating_the_message_does_not_restore_it(alice: Person) -> None:
     assert search_texts(alice, "walnut rumour") == []
 
 
-def test_the_copy_of_an_upstream_does_not_restore_it(alice: Person) -> None:
+def test_the_copy_of_an_upstream_does_not_restore_it(alice: Person, settings: Any) -> None:
     with StubUpstream() as stub:
+        settings.MEMORY_GATEWAY_BACKEND_BASE_URL = stub.url
         engine = make_engine(stub)
         for number, text in enumerate(("The walnut rumour.", "I like tea.")):
             engine.add(alice.owner, "chat:c1", [message_of(alice.owner, text, 1_781_172_177_000 + number)])
             engine.flush(alice.owner, "chat:c1")
             if not number:
-                memory_id = Memory.objects.get(memory_type="episode").memory_id
+                memory_id = Memory.objects.get(memory_type="episode", is_covered=False).memory_id
                 call(alice, "delete", f"/memories/{memory_id}")
                 assert purge.purge_trash(older_than=timedelta(0), actor=ACTOR, engine=engine).memories == 1
     listed = call(alice, "get", "/memories")["memories"]

@@ -7,7 +7,9 @@ from django.db.models import Model
 
 from operations.tables import ALL
 
-OUR_APPS = ("accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console", "webhooks")
+OUR_APPS = (
+    "accounts", "store", "remote", "resources", "memories", "profiles", "operations", "agents", "console", "webhooks",
+)  # fmt: skip
 OTHER_TABLES: dict[str, str] = {
     "accounts.AuditSubject": "made and removed with the audit trail",
     "accounts.OAuthClient": "applications; `operations.erase` removes those that no other user has connected",

@@ -9,16 +9,19 @@ from typing import Any
 import pytest
 import responses
 
+from engines.attached import AttachedEngine
 from remote.client.client import Client
 from remote.client.resilience import Retry
-from remote.everos import EverOSEngine
+from remote.everos import EverOS
 from store.types import ContentItem, Message, Owner, Role
 from tests.stub_upstream import StubUpstream
 
 
 @pytest.fixture
-def stub() -> Iterator[StubUpstream]:
+def stub(settings: Any) -> Iterator[StubUpstream]:
+    """Run a stub that is attached: what it derives covers its messages."""
     with StubUpstream() as running:
+        settings.MEMORY_GATEWAY_BACKEND_BASE_URL = running.url
         yield running
 
 
@@ -73,14 +76,14 @@ def client(stub: StubUpstream) -> Client:
     return make_client(stub)
 
 
-def make_engine(stub: StubUpstream, *, attempts: int = 1, timeout_seconds: float = 5.0) -> EverOSEngine:
+def make_engine(stub: StubUpstream, *, attempts: int = 1, timeout_seconds: float = 5.0) -> AttachedEngine:
     """Return an engine that does not wait between checks of the stub."""
     client = make_client(stub, attempts=attempts, timeout_seconds=timeout_seconds)
-    return EverOSEngine(client, batch_size=3, sleep=no_wait)
+    return AttachedEngine(EverOS(client, batch_size=3, sleep=no_wait))
 
 
 @pytest.fixture
-def engine(stub: StubUpstream) -> EverOSEngine:
+def engine(stub: StubUpstream) -> AttachedEngine:
     return make_engine(stub)
 
 

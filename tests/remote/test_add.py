@@ -1,4 +1,4 @@
-"""`EverOSEngine.add` sends each message once, under the caller's name only."""
+"""`AttachedEngine.add` sends each message once, under the caller's name only."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from django.db import connection
 
 from core.errors import EngineRefused, EngineUnavailable, OutcomeUnknown
 from core.persistence.file_keys import FileKey, file_key
-from remote import journal
+from engines.attached import AttachedEngine
+from remote import outbox
 from remote.client.failures import CircuitOpen
-from remote.everos import EverOSEngine
+from remote.models import OutboxEntry
 from store.models import Memory, Session
 from store.types import ContentItem, Message, SearchRequest
 from tests.conftest import Person
@@ -35,7 +36,7 @@ def buffered_count(stub: StubUpstream) -> int:
 
 
 def test_an_open_circuit_costs_no_statements(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, django_assert_num_queries: Any
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, django_assert_num_queries: Any
 ) -> None:
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "green tea")])
     stub.fault("add", Fault(status=502, body={}), times=5)
@@ -52,16 +53,18 @@ def test_an_open_circuit_costs_no_statements(
     assert Session.objects.get().flushed_at is None
 
 
-def test_recording_a_message_takes_few_statements(alice: Person, django_assert_num_queries: Any) -> None:
+def test_adding_a_message_takes_few_statements(
+    engine: AttachedEngine, alice: Person, django_assert_num_queries: Any
+) -> None:
     """PostgreSQL needs a lock; on SQLite the transaction is exclusive."""
     extra = 3 if connection.vendor == "postgresql" else 2  # setting and releasing a savepoint, and the lock
-    with django_assert_num_queries(7 + extra):
-        journal.record_messages(alice.owner, "chat:1", [message_of(alice.owner, "green tea")])
-    with django_assert_num_queries(6 + extra):
-        journal.record_messages(alice.owner, "chat:1", [message_of(alice.owner, "black tea", NOON + 1)])
+    with django_assert_num_queries(18 + extra):
+        engine.add(alice.owner, "chat:1", [message_of(alice.owner, "green tea")])
+    with django_assert_num_queries(14 + extra):
+        engine.add(alice.owner, "chat:1", [message_of(alice.owner, "black tea", NOON + 1)])
 
 
-def test_a_message_is_sent_unchanged(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_message_is_sent_unchanged(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     result = engine.add(alice.owner, "chat:1", [message_of(alice.owner, "我喜欢绿茶")])
     assert (result.status, result.message_count) == ("accumulated", 1)
     assert result.request_id
@@ -85,7 +88,7 @@ def test_a_message_is_sent_unchanged(engine: EverOSEngine, stub: StubUpstream, a
 
 @pytest.mark.parametrize("moment", [0, 631_152_000_000, 999_999_999_999])
 def test_a_message_older_than_everos_supports_is_rejected_before_it_is_sent(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, moment: int
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, moment: int
 ) -> None:
     """EverOS would date it thousands of years ahead, or fail at every attempt."""
     with pytest.raises(EngineRefused) as refused:
@@ -98,12 +101,12 @@ def test_a_message_older_than_everos_supports_is_rejected_before_it_is_sent(
     assert (stub.calls("add"), Memory.objects.count(), Session.objects.count()) == ([], 0, 0)
 
 
-def test_a_forged_sender_is_replaced_by_the_caller(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_forged_sender_is_replaced_by_the_caller(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "bob likes tea", sender_id="bob")])
     assert sent_messages(stub)[0]["sender_id"] == "alice"
 
 
-def test_a_tool_message_without_a_call_id_gets_one(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_tool_message_without_a_call_id_gets_one(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     messages = [
         message_of(alice.owner, "one train at nine", NOON, "tool", "main"),
         message_of(alice.owner, "take it", NOON + 1),
@@ -112,7 +115,7 @@ def test_a_tool_message_without_a_call_id_gets_one(engine: EverOSEngine, stub: S
     assert [message.get("tool_call_id") for message in sent_messages(stub)] == [f"call_{NOON}", None]
 
 
-def test_a_message_is_sent_as_its_sender_made_it(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_message_is_sent_as_its_sender_made_it(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     call = {"id": "call_7", "type": "function", "function": {"name": "trains", "arguments": '{"to": "Rome"}'}}
     messages = [
         replace(message_of(alice.owner, "hi"), sender_name="Alice A."),
@@ -124,13 +127,13 @@ def test_a_message_is_sent_as_its_sender_made_it(engine: EverOSEngine, stub: Stu
     assert (user["sender_id"], user["sender_name"]) == ("alice", "Alice A.")
     assert (assistant["sender_name"], assistant["tool_calls"]) == ("main", [call])
     assert (tool["sender_name"], tool["tool_call_id"]) == ("T", "call_7")
-    recorded = [journal.message_of(row) for row in Memory.objects.order_by("pk")]
+    recorded = [outbox.message_of(entry) for entry in OutboxEntry.objects.order_by("pk")]
     assert [(one.sender_name, list(one.tool_calls), one.tool_call_id) for one in recorded] == [
         (one.sender_name, list(one.tool_calls), one.tool_call_id) for one in messages
     ]
 
 
-def test_unpaired_braces_in_arguments_are_replaced(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_unpaired_braces_in_arguments_are_replaced(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     call = {"id": "1", "type": "function", "function": {"name": "grep", "arguments": '{"for": "{"}'}}
     engine.add(
         alice.owner, "chat:1", [replace(message_of(alice.owner, "ok", NOON, "assistant", "main"), tool_calls=(call,))]
@@ -140,7 +143,7 @@ def test_unpaired_braces_in_arguments_are_replaced(engine: EverOSEngine, stub: S
 
 
 def test_a_participant_is_sent_under_the_caller_with_a_name(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     said = message_of(alice.owner, "I like tea", sender_id=bob.user_id)
     messages = [
@@ -156,7 +159,7 @@ def test_a_participant_is_sent_under_the_caller_with_a_name(
     assert not Memory.objects.filter(user_id=bob.user_pk).exists()
 
 
-def test_system_messages_are_kept_and_not_sent(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_system_messages_are_kept_and_not_sent(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     system = message_of(alice.owner, "You book trains.", NOON, "system", "main")
     assert engine.add(alice.owner, "chat:1", [system]).status == "accumulated"
     assert stub.calls("add") == []
@@ -164,13 +167,14 @@ def test_system_messages_are_kept_and_not_sent(engine: EverOSEngine, stub: StubU
     engine.add(alice.owner, "chat:1", [system, message_of(alice.owner, "green tea", NOON + 1)])
     assert sent_texts(stub) == ["green tea"]
     assert engine.flush(alice.owner, "chat:1").status == "extracted"
-    kept = Memory.objects.get(category="full_context_system")
-    assert journal.message_of(kept) == system
-    assert set(Memory.objects.exclude(delivery_state="").values_list("delivery_state", flat=True)) == {"flushed"}
+    kept = OutboxEntry.objects.get(category="full_context_system")
+    assert outbox.message_of(kept) == system
+    assert set(OutboxEntry.objects.values_list("state", flat=True)) == {"flushed"}
+    assert Memory.objects.get(category="full_context_system").is_covered
 
 
 def test_agents_of_two_users_with_one_name_get_different_ids(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
         engine.add(person.owner, "chat:1", [message_of(person.owner, "hi", role="assistant", sender_id="main")])
@@ -180,7 +184,7 @@ def test_agents_of_two_users_with_one_name_get_different_ids(
 
 
 def test_a_session_id_in_use_by_another_user_is_made_unique(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob, alice):
         engine.add(
@@ -193,7 +197,7 @@ def test_a_session_id_in_use_by_another_user_is_made_unique(
 
 
 def test_the_longest_session_id_stays_within_the_limit_when_made_unique(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
         engine.add(person.owner, "s" * 128, [message_of(person.owner, "hi")])
@@ -201,7 +205,7 @@ def test_the_longest_session_id_stays_within_the_limit_when_made_unique(
 
 
 def test_a_session_created_by_another_engine_gets_a_unique_id(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
         Session.objects.create(user_id=person.user_pk, session_id="chat:1", engine_session_id="chat:1", kind="chat")
@@ -209,13 +213,13 @@ def test_a_session_created_by_another_engine_gets_a_unique_id(
     assert stub.calls("add")[0]["session_id"] != "chat:1"
 
 
-def test_repeated_messages_are_sent_once(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_repeated_messages_are_sent_once(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     for _ in range(2):
         engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello"), message_of(alice.owner, "hello")])
     assert sent_texts(stub) == ["hello"]
 
 
-def test_messages_with_equal_times_are_moved_apart(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_messages_with_equal_times_are_moved_apart(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     for text in ("one", "two", "three"):
         engine.add(alice.owner, "chat:1", [message_of(alice.owner, text)])
     assert [message["timestamp"] for message in sent_messages(stub)] == [NOON, NOON + 1, NOON + 2]
@@ -224,7 +228,7 @@ def test_messages_with_equal_times_are_moved_apart(engine: EverOSEngine, stub: S
 
 
 def test_a_message_repeated_after_the_flush_is_not_sent_again(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     for _ in range(2):
         engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
@@ -232,14 +236,14 @@ def test_a_message_repeated_after_the_flush_is_not_sent_again(
     assert len(stub.store.episodes) == 1
 
 
-def test_a_rejected_add_leaves_no_row(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_rejected_add_leaves_no_row(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     stub.fault("add", Fault(status=422, body={}))
     with pytest.raises(EngineRefused):
         engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
     assert not Memory.objects.exists()
 
 
-def test_an_add_that_did_not_arrive_leaves_no_row(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_an_add_that_did_not_arrive_leaves_no_row(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     stub.fault("add", Fault(status=429, body={}))
     with pytest.raises(EngineUnavailable):
         engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
@@ -248,7 +252,7 @@ def test_an_add_that_did_not_arrive_leaves_no_row(engine: EverOSEngine, stub: St
 
 @pytest.mark.parametrize("acts", [True, False])
 def test_an_add_of_unknown_outcome_is_repeated_as_the_same_message(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, acts: bool
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, acts: bool
 ) -> None:
     messages = [message_of(alice.owner, "one"), message_of(alice.owner, "two")]
     stub.fault("add", Fault(reset=True, acts=acts))
@@ -260,7 +264,7 @@ def test_an_add_of_unknown_outcome_is_repeated_as_the_same_message(
     assert stub.store.episodes[0]["episode"].count(" said: ") == 3
 
 
-def test_a_flush_first_sends_unconfirmed_messages(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_flush_first_sends_unconfirmed_messages(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     stub.fault("add", Fault(reset=True))
     with pytest.raises(OutcomeUnknown):
         engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
@@ -277,12 +281,12 @@ def test_the_outcome_stays_unknown_after_a_second_attempt_fails(stub: StubUpstre
     assert Memory.objects.count() == 1
 
 
-def test_unpaired_braces_are_replaced(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_unpaired_braces_are_replaced(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, text) for text in ("if (x) {", "} else {", "{}")])
     assert sent_texts(stub) == ["if (x) ｛", "｝ else ｛", "{}"]
 
 
-def test_a_deleted_session_rejects_messages(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_deleted_session_rejects_messages(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
     engine.delete(alice.owner, "chat:1")
     engine.delete(alice.owner, "chat:2")
@@ -300,7 +304,7 @@ def document(file: FileKey | Path, mime_type: str, name: str | None = None, cont
 
 
 def test_a_text_file_is_sent_in_named_pieces_a_millisecond_apart(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "0.bin"
     path.write_text("\n\n".join(f"Paragraph {number}: " + "word " * 100 for number in range(40)))
@@ -315,7 +319,7 @@ def test_a_text_file_is_sent_in_named_pieces_a_millisecond_apart(
 
 
 def test_a_long_text_file_is_split_over_several_calls(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "long.txt"
     path.write_text("\n\n".join(f"Paragraph {number}: " + "word " * 390 for number in range(620)))
@@ -325,7 +329,7 @@ def test_a_long_text_file_is_split_over_several_calls(
 
 
 def test_a_message_does_not_get_the_time_of_a_document_piece(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("\n\n".join("word " * 390 for _ in range(5)))
@@ -336,7 +340,7 @@ def test_a_message_does_not_get_the_time_of_a_document_piece(
 
 
 def test_an_empty_text_file_is_not_sent(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "empty.txt"
     path.touch()
@@ -355,7 +359,7 @@ def test_an_empty_text_file_is_not_sent(
     ],
 )
 def test_other_files_are_sent_whole_with_their_extension(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path, mime_type: str, name: str, extension: str
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path, mime_type: str, name: str, extension: str
 ) -> None:
     path = tmp_path / "stored"
     path.write_bytes(b"bytes")
@@ -366,24 +370,24 @@ def test_other_files_are_sent_whole_with_their_extension(
 
 
 def test_a_file_in_a_bucket_is_sent_and_sent_again(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, bucket: Bucket, storage: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, bucket: Bucket, storage: Path
 ) -> None:
-    """The journal holds its key, and no copy of it stays on the disk."""
+    """The outbox holds its key, and no copy of it stays on the disk."""
     key = f"{alice.user_pk}/memory_attachments/{'a' * 64}/content.jpg"
     bucket.client.put_object(Bucket=BUCKET, Key=f"{PREFIX}/{key}", Body=b"bytes")
     message = Message("alice", "user", NOON, (document(file_key(key), "image/jpeg", "photo"),))
     stub.fault("add", Fault(status=504))
     with pytest.raises(OutcomeUnknown):
         engine.add(alice.owner, "r", [message])
-    row = Memory.objects.get(user_id=alice.user_pk)
-    assert [item["file"] for item in row.payload["message"]["content"]] == [key]
-    engine.retry_unconfirmed(alice.owner, Session.objects.get(session_id="r"))
+    entry = OutboxEntry.objects.get(user_id=alice.user_pk)
+    assert [item["file"] for item in entry.message["content"]] == [key]
+    engine.remote.retry_unconfirmed(alice.owner, Session.objects.get(session_id="r"))
     assert [sent["content"][0]["base64"] for sent in sent_messages(stub)] == ["Ynl0ZXM="] * 2
     assert [path for path in storage.rglob("*") if path.is_file()] == []
 
 
 def test_a_document_that_everos_cannot_read_is_sent_as_text(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "page.html"
     path.write_text("<html><body><p>The rent is 700 euros.</p></body></html>")
@@ -394,7 +398,7 @@ def test_a_document_that_everos_cannot_read_is_sent_as_text(
 
 
 def test_an_image_that_everos_cannot_read_is_rejected(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.gif"
     path.write_bytes(b"GIF89a")
@@ -403,7 +407,7 @@ def test_an_image_that_everos_cannot_read_is_rejected(
         engine.add(alice.owner, "r", [Message("alice", "user", NOON, (document(path, "image/gif", None, "image"),))])
 
 
-def test_a_missing_file_is_reported(engine: EverOSEngine, alice: Person, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(engine: AttachedEngine, alice: Person, tmp_path: Path) -> None:
     item = document(tmp_path / "gone.pdf", "application/pdf")
     with pytest.raises(EngineRefused, match="missing"):
         engine.add(alice.owner, "r", [Message("alice", "user", NOON, (item,))])

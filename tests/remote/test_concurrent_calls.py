@@ -10,7 +10,7 @@ import pytest
 from django.db import connections
 
 from core.errors import OutcomeUnknown
-from remote.everos import EverOSEngine
+from engines.attached import AttachedEngine
 from tests.conftest import Person
 from tests.remote.conftest import NOON, message_of
 from tests.stub_upstream import Fault, StubUpstream
@@ -20,7 +20,7 @@ LOST_RESPONSE = Fault(reset=True, acts=True)
 
 @pytest.mark.django_db(transaction=True)
 def test_a_message_added_during_a_flush_is_sent_once_even_if_its_response_is_lost(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     def add(text: str, timestamp_ms: int) -> None:
         with pytest.raises(OutcomeUnknown):

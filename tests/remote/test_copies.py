@@ -45,7 +45,7 @@ def test_new_copies_are_indexed_with_their_vectors(
 ) -> None:
     fill.fill(10.0)  # measures the model
     say(alice, "chat:c1", "The shoemaker is kind")
-    [copy] = Memory.objects.filter(memory_type="episode")
+    [copy] = Memory.objects.filter(origin="upstream")
     assert copy.is_indexed
     assert_consistent(alice.owner)
     assert PendingEmbedding.objects.filter(pk=copy.pk).exists()
@@ -54,10 +54,10 @@ def test_new_copies_are_indexed_with_their_vectors(
 def test_copies_of_before_are_indexed_in_the_background(everos: StubUpstream, alice: Person) -> None:
     for number in range(3):
         say(alice, f"chat:c{number}", f"The bicycle number {number}")
-    rebuild.empty()  # so are copies that versions before stored
-    assert "The server or `--fix` adds 3 more." in doctor()
+    rebuild.empty()  # so are copies, and messages that were sent, of versions before
+    assert "The server or `--fix` adds 6 more." in doctor()
     assert next(rebuild.fill(batch_rows=1)) == 1  # a background task that was stopped
-    assert rebuild.pending_count() == 2
+    assert rebuild.pending_count() == 5
     assert index_words(Round()) is False
     assert rebuild.pending_count() == 0
     assert_consistent(alice.owner)
@@ -68,5 +68,5 @@ def test_copies_of_before_are_indexed_in_the_background(everos: StubUpstream, al
 def test_doctor_indexes_copies(everos: StubUpstream, alice: Person) -> None:
     say(alice, "chat:c1", "The bicycle is red")
     rebuild.empty()
-    assert "1 were added" in doctor("--fix")
+    assert "2 were added" in doctor("--fix")
     assert_consistent(alice.owner)

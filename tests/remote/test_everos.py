@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from core.errors import EngineRefused, OutcomeUnknown
+from engines.attached import AttachedEngine
 from remote.client.client import Client
 from remote.client.resilience import Retry
-from remote.everos import EverOSEngine
+from remote.everos import EverOS as Remote
 from store.models import Memory, Session
 from store.types import ContentItem, Hit, Message, SearchRequest, Wording
 from tests.conftest import SHARED, Person, make_person
@@ -32,8 +33,8 @@ def client(everos: EverOS) -> Client:
 
 
 @pytest.fixture
-def engine(client: Client) -> EverOSEngine:
-    return EverOSEngine(client)
+def engine(client: Client) -> AttachedEngine:
+    return AttachedEngine(Remote(client))
 
 
 @pytest.fixture
@@ -52,23 +53,27 @@ def chat() -> str:
     return f"chat:{secrets.token_hex(6)}"
 
 
-def remember(engine: EverOSEngine, person: Person, session_id: str, *texts: str, **values: Any) -> str:
+def remember(engine: AttachedEngine, person: Person, session_id: str, *texts: str, **values: Any) -> str:
     messages = [message_of(person.owner, text, NOON + number, **values) for number, text in enumerate(texts)]
     engine.add(person.owner, session_id, messages)
     return engine.flush(person.owner, session_id).status
 
 
-def search_hits(engine: EverOSEngine, person: Person, query: str, **values: Any) -> list[Hit]:
+def search_hits(engine: AttachedEngine, person: Person, query: str, **values: Any) -> list[Hit]:
     request = SearchRequest(**{"query": query, "method": "keyword", **values})
     return list(engine.search(person.owner, [request])[0].hits)
 
 
 def episodes(person: Person) -> list[str]:
-    return list(Memory.objects.filter(user_id=person.user_pk, memory_type="episode").values_list("text", flat=True))
+    return list(
+        Memory.objects.filter(user_id=person.user_pk, memory_type="episode", is_covered=False).values_list(
+            "text", flat=True
+        )
+    )
 
 
 @pytest.mark.parametrize("method", ["keyword", "vector", "hybrid", "agentic"])
-def test_a_message_is_found_by_every_method(engine: EverOSEngine, alice: Person, chat: str, method: Any) -> None:
+def test_a_message_is_found_by_every_method(engine: AttachedEngine, alice: Person, chat: str, method: Any) -> None:
     assert remember(engine, alice, chat, "The invoice is payable within thirty days.") == "extracted"
     hits = search_hits(engine, alice, "invoice payable", method=method, session_ids=(chat,))
     assert [hit.session_id for hit in hits] == [chat]
@@ -77,7 +82,7 @@ def test_a_message_is_found_by_every_method(engine: EverOSEngine, alice: Person,
     assert 0 <= hits[0].score <= 1
 
 
-def test_chinese_messages_are_stored_and_found(engine: EverOSEngine, alice: Person) -> None:
+def test_chinese_messages_are_stored_and_found(engine: AttachedEngine, alice: Person) -> None:
     session_id = f"chat:会话-{secrets.token_hex(4)}"
     assert remember(engine, alice, session_id, "付款期限为收到发票后三十天内。") == "extracted"
     [hit] = search_hits(engine, alice, "付款期限", session_ids=(session_id,))
@@ -87,11 +92,13 @@ def test_chinese_messages_are_stored_and_found(engine: EverOSEngine, alice: Pers
 
 @pytest.mark.parametrize("method", ["keyword", "hybrid"])
 def test_an_overridden_memory_is_found_by_its_new_text_only(
-    engine: EverOSEngine, alice: Person, chat: str, method: str
+    engine: AttachedEngine, alice: Person, chat: str, method: str
 ) -> None:
     assert remember(engine, alice, chat, "I like green tea from Japan") == "extracted"
     remember(engine, alice, f"{chat}-2", "My bicycle stands in the cellar")
-    memory = Memory.objects.get(user_id=alice.user_pk, memory_type="episode", session__session_id=chat)
+    memory = Memory.objects.get(
+        user_id=alice.user_pk, memory_type="episode", is_covered=False, session__session_id=chat
+    )
     assert memory.memory_id in {hit.memory_id for hit in search_hits(engine, alice, "green tea Japan", method=method)}
     engine.replace(alice.owner, {memory.memory_id: Wording("Coffee beats cocoa", "", None)})
     assert memory.memory_id not in {
@@ -103,7 +110,7 @@ def test_an_overridden_memory_is_found_by_its_new_text_only(
     assert memory.memory_id in {hit.memory_id for hit in search_hits(engine, alice, "green tea Japan", method=method)}
 
 
-def test_health_and_capabilities_are_reported(engine: EverOSEngine, everos: EverOS) -> None:
+def test_health_and_capabilities_are_reported(engine: AttachedEngine, everos: EverOS) -> None:
     health = engine.health(2.0)
     assert (health.status, health.base_url, health.data["status"]) == ("ok", everos.url, "ok")
     assert engine.capabilities()["hybrid"]
@@ -114,7 +121,7 @@ def document(person: Person, path: Path, mime_type: str, content_type: Any) -> M
     return Message(person.user_id, "user", NOON, (item,))
 
 
-def test_a_long_text_file_is_found_in_its_middle(engine: EverOSEngine, alice: Person, tmp_path: Path) -> None:
+def test_a_long_text_file_is_found_in_its_middle(engine: AttachedEngine, alice: Person, tmp_path: Path) -> None:
     path = tmp_path / "条款.txt"
     paragraphs = [f"Paragraph {number} speaks of nothing in particular." for number in range(300)]
     path.write_text("\n\n".join([*paragraphs[:150], "The zebra clause { is unbalanced.", *paragraphs[150:]]))
@@ -136,7 +143,7 @@ def test_a_long_text_file_is_found_in_its_middle(engine: EverOSEngine, alice: Pe
     ],
 )
 def test_every_type_of_file_is_ingested(
-    engine: EverOSEngine, alice: Person, tmp_path: Path, name: str, mime_type: str, content_type: str
+    engine: AttachedEngine, alice: Person, tmp_path: Path, name: str, mime_type: str, content_type: str
 ) -> None:
     path = tmp_path / name
     path.write_text('{"rent": "700 euros", "due": "monthly"}' if name.endswith("json") else "<p>rent, 700 euros</p>")
@@ -146,7 +153,7 @@ def test_every_type_of_file_is_ingested(
     assert any("700 euros" in text for text in episodes(alice))
 
 
-def test_word_documents_are_ingested_without_office_support_in_everos(engine: EverOSEngine, alice: Person) -> None:
+def test_word_documents_are_ingested_without_office_support_in_everos(engine: AttachedEngine, alice: Person) -> None:
     path = next(iter(sorted((SHARED / "corpus").rglob("*.docx"))), None)
     if path is None:
         pytest.skip("needs ../shared/corpus")
@@ -157,7 +164,7 @@ def test_word_documents_are_ingested_without_office_support_in_everos(engine: Ev
 
 
 def test_an_unsupported_image_is_rejected_permanently(
-    engine: EverOSEngine, alice: Person, chat: str, tmp_path: Path
+    engine: AttachedEngine, alice: Person, chat: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "moving.gif"
     path.write_bytes(b"GIF89a\x01\x00\x01\x00")
@@ -167,7 +174,7 @@ def test_an_unsupported_image_is_rejected_permanently(
 
 
 def test_hole_the_buffer_of_another_user_cannot_be_read(
-    engine: EverOSEngine, alice: Person, bob: Person, chat: str
+    engine: AttachedEngine, alice: Person, bob: Person, chat: str
 ) -> None:
     engine.add(alice.owner, chat, [message_of(alice.owner, "my pin is 1234")])
     assert [hit.memory_type for hit in search_hits(engine, alice, "pin", session_ids=(chat,))] == [
@@ -180,7 +187,7 @@ def test_hole_the_buffer_of_another_user_cannot_be_read(
 
 
 def test_hole_the_sender_id_of_another_user_writes_nothing(
-    engine: EverOSEngine, alice: Person, bob: Person, chat: str, client: Client
+    engine: AttachedEngine, alice: Person, bob: Person, chat: str, client: Client
 ) -> None:
     remember(engine, alice, chat, "bob owes me money", sender_id=bob.user_id)
     listed = client.list({"user_id": bob.user_id, "memory_type": "episode"}, client.deadline())
@@ -189,7 +196,7 @@ def test_hole_the_sender_id_of_another_user_writes_nothing(
 
 
 def test_a_group_chat_is_filed_under_the_caller_only(
-    engine: EverOSEngine, alice: Person, bob: Person, chat: str, client: Client
+    engine: AttachedEngine, alice: Person, bob: Person, chat: str, client: Client
 ) -> None:
     call = {"id": "call_7", "type": "function", "function": {"name": "trains", "arguments": '{"to": "Rome"}'}}
     said = message_of(alice.owner, "I bring the tent")
@@ -213,7 +220,7 @@ def test_a_group_chat_is_filed_under_the_caller_only(
 
 
 def test_hole_users_of_one_session_id_share_no_memories(
-    engine: EverOSEngine, alice: Person, bob: Person, chat: str
+    engine: AttachedEngine, alice: Person, bob: Person, chat: str
 ) -> None:
     engine.add(alice.owner, chat, [message_of(alice.owner, "alice has a secret garden")])
     engine.add(bob.owner, chat, [message_of(bob.owner, "bob has a plain garden")])
@@ -223,7 +230,7 @@ def test_hole_users_of_one_session_id_share_no_memories(
     assert "secret" not in str(search_hits(engine, bob, "secret garden"))
 
 
-def test_hole_messages_with_equal_times_are_all_stored(engine: EverOSEngine, alice: Person, chat: str) -> None:
+def test_hole_messages_with_equal_times_are_all_stored(engine: AttachedEngine, alice: Person, chat: str) -> None:
     for text in ("I own a cat.", "I own a dog.", "I own a parrot."):
         engine.add(alice.owner, chat, [message_of(alice.owner, text)])
     engine.flush(alice.owner, chat)
@@ -231,7 +238,7 @@ def test_hole_messages_with_equal_times_are_all_stored(engine: EverOSEngine, ali
 
 
 def test_hole_repeating_messages_after_the_flush_creates_no_second_memory(
-    engine: EverOSEngine, alice: Person, chat: str
+    engine: AttachedEngine, alice: Person, chat: str
 ) -> None:
     for _ in range(3):
         remember(engine, alice, chat, "I own a cat.")
@@ -240,30 +247,30 @@ def test_hole_repeating_messages_after_the_flush_creates_no_second_memory(
 
 
 def test_hole_a_flush_that_extracts_nothing_after_a_failure_fails(
-    engine: EverOSEngine, alice: Person, chat: str, client: Client
+    engine: AttachedEngine, alice: Person, chat: str, client: Client
 ) -> None:
     engine.add(alice.owner, chat, [message_of(alice.owner, "I own a cat.")])
     session = Session.objects.get(user_id=alice.user_pk)
     broken = {"sender_id": alice.user_id, "role": "user", "timestamp": NOON + 9, "content": "if (x) { return"}
     payload = {"session_id": session.engine_session_id, "messages": [broken], "defer_extraction": True}
     client.add(payload, client.deadline())
-    impatient_engine = EverOSEngine(Client(client.base_url, timeout_seconds=15.0, retry=Retry(attempts=2)))
+    impatient_engine = AttachedEngine(Remote(Client(client.base_url, timeout_seconds=15.0, retry=Retry(attempts=2))))
     with pytest.raises((EngineRefused, OutcomeUnknown)):
         impatient_engine.flush(alice.owner, chat)
 
 
-def test_a_failing_llm_loses_nothing(engine: EverOSEngine, everos: EverOS, alice: Person, chat: str) -> None:
+def test_a_failing_llm_loses_nothing(engine: AttachedEngine, everos: EverOS, alice: Person, chat: str) -> None:
     engine.add(
         alice.owner, chat, [message_of(alice.owner, "I own a cat."), message_of(alice.owner, "And a dog.", NOON + 5)]
     )
-    impatient_engine = EverOSEngine(Client(everos.url, timeout_seconds=20.0, retry=Retry(attempts=1)))
+    impatient_engine = AttachedEngine(Remote(Client(everos.url, timeout_seconds=20.0, retry=Retry(attempts=1))))
     with everos.failing_llm("500"), pytest.raises(OutcomeUnknown):
         impatient_engine.flush(alice.owner, chat)
     assert engine.flush(alice.owner, chat).status == "extracted"
     assert "dog" in " ".join(episodes(alice))
 
 
-def test_hole_filters_narrow_and_never_widen(engine: EverOSEngine, alice: Person, bob: Person, chat: str) -> None:
+def test_hole_filters_narrow_and_never_widen(engine: AttachedEngine, alice: Person, bob: Person, chat: str) -> None:
     other = f"{chat}-2"
     remember(engine, alice, chat, "I own a cat.")
     remember(engine, alice, other, "My other cat is black.")
@@ -282,7 +289,7 @@ def test_hole_filters_narrow_and_never_widen(engine: EverOSEngine, alice: Person
 
 
 def test_hole_agents_of_two_users_with_one_name_share_no_memories(
-    engine: EverOSEngine, alice: Person, bob: Person, chat: str, client: Client
+    engine: AttachedEngine, alice: Person, bob: Person, chat: str, client: Client
 ) -> None:
     for person in (alice, bob):
         engine.add(
@@ -304,12 +311,12 @@ def test_hole_agents_of_two_users_with_one_name_share_no_memories(
 
 
 def test_a_search_over_many_sessions_is_complete(
-    engine: EverOSEngine, alice: Person, chat: str, client: Client
+    engine: AttachedEngine, alice: Person, chat: str, client: Client
 ) -> None:
     session_ids = tuple(f"{chat}-{number}" for number in range(4))
     for session_id in session_ids:
         remember(engine, alice, session_id, "I own a cat.")
-    small = EverOSEngine(client, batch_size=3)
+    small = AttachedEngine(Remote(client, batch_size=3))
 
     def found() -> set[str | None]:
         return {hit.session_id for hit in search_hits(small, alice, "cat", session_ids=session_ids)}

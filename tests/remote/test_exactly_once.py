@@ -13,7 +13,7 @@ import pytest
 from django.db import connections
 
 from core.errors import EngineUnavailable
-from remote.everos import EverOSEngine
+from engines.attached import AttachedEngine
 from store.models import Session
 from tests.conftest import Person, make_person
 from tests.remote.conftest import NOON, make_engine, message_of
@@ -88,7 +88,7 @@ def run_concurrently(calls: list[Callable[[], object]]) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_users_who_concurrently_start_one_session_id_get_different_sessions(
-    engine: EverOSEngine, stub: StubUpstream
+    engine: AttachedEngine, stub: StubUpstream
 ) -> None:
     users = [make_person(f"user{number}") for number in range(8)]
     run_concurrently(

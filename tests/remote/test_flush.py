@@ -1,4 +1,4 @@
-"""`EverOSEngine.flush` reports memories only when EverOS shows them, and reports none only when there are none."""
+"""`AttachedEngine.flush` reports memories only when EverOS shows them, and reports none only when there are none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.errors import EngineRefused, EngineUnavailable, OutcomeUnknown
-from remote.everos import EverOSEngine
+from engines.attached import AttachedEngine
+from remote.everos import EverOS
+from remote.models import OutboxEntry
 from store.models import Memory, Session
 from tests.conftest import Person
 from tests.remote.conftest import NOON, make_client, make_engine, message_of, no_wait
@@ -17,15 +19,15 @@ NOTHING_FOUND = Fault(body={"request_id": "x", "data": {"episodes": []}})
 NOTHING_LISTED = Fault(body={"request_id": "x", "data": {"episodes": [], "total_count": 0}})
 
 
-def add(engine: EverOSEngine, person: Person, text: str = "I like tea", session_id: str = "chat:1") -> None:
+def add(engine: AttachedEngine, person: Person, text: str = "I like tea", session_id: str = "chat:1") -> None:
     engine.add(person.owner, session_id, [message_of(person.owner, text)])
 
 
 def episodes(person: Person) -> list[Memory]:
-    return list(Memory.objects.filter(user_id=person.user_pk, memory_type="episode"))
+    return list(Memory.objects.filter(user_id=person.user_pk, memory_type="episode", is_covered=False))
 
 
-def test_extracted_memories_are_copied_and_counted(engine: EverOSEngine, alice: Person) -> None:
+def test_extracted_memories_are_copied_and_counted(engine: AttachedEngine, alice: Person) -> None:
     add(engine, alice)
     result = engine.flush(alice.owner, "chat:1")
     assert (result.status, result.memory_count) == ("extracted", 1)
@@ -38,7 +40,7 @@ def test_extracted_memories_are_copied_and_counted(engine: EverOSEngine, alice: 
     assert (copy.origin, copy.payload["session_id"]) == ("upstream", "chat:1")
 
 
-def test_the_copy_names_the_callers_session_not_the_engines(engine: EverOSEngine, alice: Person, bob: Person) -> None:
+def test_the_copy_names_the_callers_session_not_the_engines(engine: AttachedEngine, alice: Person, bob: Person) -> None:
     for person in (alice, bob):
         add(engine, person)
     engine.flush(bob.owner, "chat:1")
@@ -46,26 +48,26 @@ def test_the_copy_names_the_callers_session_not_the_engines(engine: EverOSEngine
     assert not episodes(alice)
 
 
-def test_an_unknown_session_makes_no_call(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_an_unknown_session_makes_no_call(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     assert engine.flush(alice.owner, "chat:never").status == "no_extraction"
     assert not stub.requests
 
 
 def test_the_session_of_another_user_is_not_flushed(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, charlie: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, charlie: Person
 ) -> None:
     add(engine, alice)
     assert engine.flush(charlie.owner, "chat:1").status == "no_extraction"
     assert not stub.calls("flush")
 
 
-def test_a_second_flush_extracts_nothing(engine: EverOSEngine, alice: Person) -> None:
+def test_a_second_flush_extracts_nothing(engine: AttachedEngine, alice: Person) -> None:
     add(engine, alice)
     engine.flush(alice.owner, "chat:1")
     assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
 
 
-def test_a_flush_waits_until_the_memories_are_listed(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_flush_waits_until_the_memories_are_listed(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     add(engine, alice)
     stub.fault("get", NOTHING_LISTED, times=3)
     assert engine.flush(alice.owner, "chat:1").memory_count == 1
@@ -73,7 +75,7 @@ def test_a_flush_waits_until_the_memories_are_listed(engine: EverOSEngine, stub:
 
 
 def test_a_flush_waits_until_a_search_finds_the_memories(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     add(engine, alice)
     stub.fault("search", NOTHING_FOUND, times=2)
@@ -96,7 +98,7 @@ def test_memories_that_no_search_finds_in_time_are_reported_as_not_searchable(
     assert (result.status, result.memory_count, result.searchable_at_ms) == ("extracted", 1, None)
 
 
-def two_episodes(engine: EverOSEngine, stub: StubUpstream, person: Person) -> Fault:
+def two_episodes(engine: AttachedEngine, stub: StubUpstream, person: Person) -> Fault:
     """Add two messages that become two episodes with the next flush; return a fault that lists only the first."""
     for number in range(2):
         engine.add(person.owner, "chat:1", [message_of(person.owner, f"fact {number}", NOON + number * 1000)])
@@ -107,7 +109,7 @@ def two_episodes(engine: EverOSEngine, stub: StubUpstream, person: Person) -> Fa
 
 
 def test_a_flush_waits_for_the_last_of_several_memories(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     stub.fault("get", two_episodes(engine, stub, alice), times=4)
     result = engine.flush(alice.owner, "chat:1")
@@ -117,32 +119,32 @@ def test_a_flush_waits_for_the_last_of_several_memories(
 
 
 def test_memories_not_listed_in_time_leave_the_flush_open(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     only_first = two_episodes(engine, stub, alice)
     stub.fault("get", only_first, times=1000)
     result = engine.flush(alice.owner, "chat:1")
     assert (result.status, result.memory_count, result.searchable_at_ms) == ("extracted", 1, None)
-    assert engine.check_flush(alice.owner, Session.objects.get()) == 0
+    assert engine.remote.check_flush(alice.owner, Session.objects.get()) == 0
     assert Session.objects.get().searchable_at is None
     stub.heal("get")
-    assert engine.check_flush(alice.owner, Session.objects.get()) == 1
+    assert engine.remote.check_flush(alice.owner, Session.objects.get()) == 1
     assert Session.objects.get().searchable_at is not None
     assert len(episodes(alice)) == 2
 
 
 def test_an_open_flush_ends_when_no_extraction_can_still_run(stub: StubUpstream, alice: Person) -> None:
     now = [datetime(2026, 11, 20, tzinfo=UTC)]
-    engine = EverOSEngine(make_client(stub), clock=lambda: now[0], sleep=no_wait)
+    engine = AttachedEngine(EverOS(make_client(stub), clock=lambda: now[0], sleep=no_wait))
     stub.fault("get", two_episodes(engine, stub, alice), times=1000)
     engine.flush(alice.owner, "chat:1")
     now[0] += timedelta(minutes=7)
-    engine.check_flush(alice.owner, Session.objects.get())
+    engine.remote.check_flush(alice.owner, Session.objects.get())
     assert Session.objects.get().searchable_at == now[0]
 
 
 def test_after_a_failure_a_flush_waits_for_all_memories(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     """The caller would not flush again, and the later memories would never be listed."""
     only_first = two_episodes(engine, stub, alice)
@@ -161,7 +163,7 @@ def test_messages_added_during_a_flush_belong_to_the_next_one(stub: StubUpstream
         later.add(alice.owner, "chat:1", [message_of(alice.owner, "and cake", NOON + 60_000)])
 
     later = make_engine(stub)
-    engine = EverOSEngine(make_client(stub), sleep=add_another_message)
+    engine = AttachedEngine(EverOS(make_client(stub), sleep=add_another_message))
     add(engine, alice)
     stub.fault("get", NOTHING_LISTED, times=1)
     assert engine.flush(alice.owner, "chat:1").memory_count == 1
@@ -170,7 +172,7 @@ def test_messages_added_during_a_flush_belong_to_the_next_one(stub: StubUpstream
     assert (again.status, again.memory_count) == ("extracted", 1)
 
 
-def test_memories_that_an_add_extracted_are_counted(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_memories_that_an_add_extracted_are_counted(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     add(engine, alice)
     stub.store.flush({"session_id": "chat:1"})
     assert engine.flush(alice.owner, "chat:1").status == "extracted"
@@ -187,7 +189,7 @@ def test_a_lost_buffer_is_a_failure(stub: StubUpstream, alice: Person) -> None:
 
 def test_a_lost_buffer_is_a_failure_also_for_a_later_flush(stub: StubUpstream, alice: Person) -> None:
     now = [datetime(2026, 11, 20, tzinfo=UTC)]
-    engine = EverOSEngine(make_client(stub, timeout_seconds=1.0), clock=lambda: now[0], sleep=no_wait)
+    engine = AttachedEngine(EverOS(make_client(stub, timeout_seconds=1.0), clock=lambda: now[0], sleep=no_wait))
     add(engine, alice)
     stub.store.loses_next_flush = True
     for _ in range(2):  # the first fails; the second cannot know whether the extraction still runs
@@ -208,7 +210,7 @@ def test_a_flush_whose_response_is_lost_is_verified_and_not_repeated(stub: StubU
     assert len(stub.store.episodes) == len(stub.calls("add")) == 1
 
 
-def test_a_later_flush_verifies_an_unconfirmed_one(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_later_flush_verifies_an_unconfirmed_one(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     add(engine, alice)
     stub.fault("flush", Fault(acts=True, reset=True))
     with pytest.raises(OutcomeUnknown):
@@ -218,7 +220,7 @@ def test_a_later_flush_verifies_an_unconfirmed_one(engine: EverOSEngine, stub: S
 
 
 def test_a_flush_that_did_not_arrive_leaves_nothing_open(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "I like tea")])
     engine.flush(alice.owner, "chat:1")
@@ -228,7 +230,9 @@ def test_a_flush_that_did_not_arrive_leaves_nothing_open(
     assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
 
 
-def test_a_buffer_that_everos_quarantined_is_rejected(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_buffer_that_everos_quarantined_is_rejected(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
     add(engine, alice)
     stub.fault("flush", Fault(status=422, body={"error": {"code": "INVALID_INPUT", "message": "quarantine"}}))
     with pytest.raises(EngineRefused):
@@ -236,7 +240,7 @@ def test_a_buffer_that_everos_quarantined_is_rejected(engine: EverOSEngine, stub
 
 
 def test_messages_of_agents_alone_create_no_episode_and_no_wait(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hi", role="assistant", sender_id="main")])
     result = engine.flush(alice.owner, "chat:1")
@@ -244,7 +248,7 @@ def test_messages_of_agents_alone_create_no_episode_and_no_wait(
     assert len(stub.calls("get")) == 1
 
 
-def test_more_than_a_page_of_memories_is_copied(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_more_than_a_page_of_memories_is_copied(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     for number in range(130):
         engine.add(alice.owner, "chat:1", [message_of(alice.owner, f"fact {number}", 1_781_172_177_000 + number)])
         stub.store.flush({"session_id": "chat:1"})
@@ -261,13 +265,15 @@ def test_memories_that_are_listed_late_are_reported_as_not_searchable(stub: Stub
     assert Session.objects.get().searchable_at is None
 
 
-def test_memories_copied_by_a_killed_flush_are_counted(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_memories_copied_by_a_killed_flush_are_counted(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
     """The process is killed after the memories are copied and before the flush is recorded."""
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "I like green tea")])
     assert engine.flush(alice.owner, "chat:1").memory_count == 1
     Session.objects.update(searchable_at=None)
     Memory.objects.update(batch_id="")
-    Memory.objects.filter(delivery_state="flushed").update(delivery_state="buffered")
+    OutboxEntry.objects.update(state="buffered", flush_id="")
     again = engine.flush(alice.owner, "chat:1")
     assert (again.status, again.memory_count) == ("extracted", 1)
     assert Session.objects.get().searchable_at is not None
@@ -275,7 +281,7 @@ def test_memories_copied_by_a_killed_flush_are_counted(engine: EverOSEngine, stu
 
 
 def test_a_flush_killed_while_it_is_recorded_is_verified_immediately(
-    stub: StubUpstream, engine: EverOSEngine, alice: Person
+    stub: StubUpstream, engine: AttachedEngine, alice: Person
 ) -> None:
     """Pending messages and the open flush are recorded together, or one would stay unconfirmed for minutes."""
     add(engine, alice)
@@ -286,7 +292,7 @@ def test_a_flush_killed_while_it_is_recorded_is_verified_immediately(
             return now
         raise KeyboardInterrupt  # the process ends at the second call
 
-    killed = EverOSEngine(make_client(stub), clock=clock, sleep=no_wait)
+    killed = AttachedEngine(EverOS(make_client(stub), clock=clock, sleep=no_wait))
     with pytest.raises(KeyboardInterrupt):
         killed.flush(alice.owner, "chat:1")
     assert engine.flush(alice.owner, "chat:1").status == "extracted"
@@ -294,7 +300,7 @@ def test_a_flush_killed_while_it_is_recorded_is_verified_immediately(
 
 
 def test_a_flush_without_messages_leaves_nothing_unconfirmed(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     add(engine, alice)
     engine.flush(alice.owner, "chat:1")

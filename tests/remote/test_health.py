@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from remote.everos import EverOSEngine
+from engines.attached import AttachedEngine
+from remote.everos import EverOS
 from tests.remote.conftest import make_client, make_engine
 from tests.stub_upstream import Fault, StubUpstream
 
@@ -53,7 +54,7 @@ def test_a_faulty_upstream_is_reported_as_unavailable_in_time(stub: StubUpstream
 
 def test_capabilities_are_cached_for_half_a_minute(stub: StubUpstream) -> None:
     now = [datetime(2026, 11, 20, tzinfo=UTC)]
-    engine = EverOSEngine(make_client(stub), clock=lambda: now[0])
+    engine = AttachedEngine(EverOS(make_client(stub), clock=lambda: now[0]))
     assert engine.capabilities() == engine.capabilities()
     assert len(stub.calls("health")) == 1
     assert not engine.capabilities()["delete"]

@@ -1,4 +1,4 @@
-"""`EverOSEngine.search`: the requests that are sent to EverOS, and the hits that callers get."""
+"""`AttachedEngine.search`: the requests that are sent to EverOS, and the hits that callers get."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from core.persistence.checked_rows import check_row
 from core.storable import check_json, check_ms, check_text
+from engines.attached import AttachedEngine
 from remote import mirror
 from remote.client.failures import NotConfigured
-from remote.everos import EverOSEngine
+from remote.everos import EverOS
 from store.models import Session
 from store.types import Hit, ListRequest, SearchRequest
 from tests.conftest import Person
@@ -24,12 +25,12 @@ from tests.stub_upstream import Fault, StubUpstream
 CALLER_FILTERS = {"timestamp": {"gte": "2026-05-28T20:26:40+00:00"}}
 
 
-def remember(engine: EverOSEngine, person: Person, session_id: str, text: str, **values: Any) -> None:
+def remember(engine: AttachedEngine, person: Person, session_id: str, text: str, **values: Any) -> None:
     engine.add(person.owner, session_id, [message_of(person.owner, text, **values)])
     engine.flush(person.owner, session_id)
 
 
-def search_hits(engine: EverOSEngine, person: Person, **values: Any) -> list[Hit]:
+def search_hits(engine: AttachedEngine, person: Person, **values: Any) -> list[Hit]:
     request = SearchRequest(**{"query": "tea", **values})
     return list(engine.search(person.owner, [request])[0].hits)
 
@@ -59,12 +60,12 @@ def episode(person: Person, session_id: str | None = "chat:1", **values: Any) ->
 
 
 @pytest.fixture
-def chat(engine: EverOSEngine, alice: Person) -> Session:
+def chat(engine: AttachedEngine, alice: Person) -> Session:
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
     return Session.objects.get(user_id=alice.user_pk)
 
 
-def test_a_message_is_found(engine: EverOSEngine, alice: Person) -> None:
+def test_a_message_is_found(engine: AttachedEngine, alice: Person) -> None:
     remember(engine, alice, "chat:1", "我喜欢绿茶 tea")
     [hit] = search_hits(engine, alice, query="绿茶", session_ids=("chat:1",))
     assert (hit.session_id, hit.memory_type, hit.created_at_ms) == ("chat:1", "episode", NOON)
@@ -74,7 +75,7 @@ def test_a_message_is_found(engine: EverOSEngine, alice: Person) -> None:
 
 
 def test_one_session_is_sent_as_a_top_level_filter(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, chat: Session
 ) -> None:
     search_hits(engine, alice, session_ids=("chat:1",))
     search_hits(engine, alice, session_ids=("chat:1",), filters=CALLER_FILTERS)
@@ -82,7 +83,7 @@ def test_one_session_is_sent_as_a_top_level_filter(
 
 
 def test_times_in_filters_are_sent_with_their_time_zone(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     for moment, sent in {
         946_684_800_000: "2000-01-01T00:00:00+00:00",
@@ -95,7 +96,7 @@ def test_times_in_filters_are_sent_with_their_time_zone(
         assert sent_filters(stub)[-1] == {"AND": [{"timestamp": {"gte": sent}}]}
 
 
-def test_many_sessions_are_searched_in_batches(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_many_sessions_are_searched_in_batches(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     session_ids = tuple(f"resource:alice:r_{number}" for number in range(7))
     for session_id in session_ids:
         remember(engine, alice, session_id, "tea")
@@ -108,14 +109,14 @@ def test_many_sessions_are_searched_in_batches(engine: EverOSEngine, stub: StubU
     assert [len(part["AND"][1]["session_id"]["in"]) for part in sent[1:]] == [3, 3]
 
 
-def test_no_session_is_no_call(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_no_session_is_no_call(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     assert search_hits(engine, alice, session_ids=()) == []
     assert search_hits(engine, alice, session_ids=("chat:never",)) == []
     assert not stub.requests
 
 
 def test_the_buffer_of_another_user_cannot_be_read(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, charlie: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, charlie: Person
 ) -> None:
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "my pin is 1234")])
     assert search_hits(engine, charlie, session_ids=("chat:1",)) == []
@@ -127,7 +128,7 @@ def test_the_buffer_of_another_user_cannot_be_read(
 
 
 def test_users_with_the_same_session_id_find_their_own_memories(
-    engine: EverOSEngine, alice: Person, bob: Person
+    engine: AttachedEngine, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
         remember(engine, person, "chat:1", f"{person.user_id} drinks tea")
@@ -139,7 +140,7 @@ def test_users_with_the_same_session_id_find_their_own_memories(
 
 
 def test_records_of_other_users_are_dropped_and_counted(
-    engine: EverOSEngine,
+    engine: AttachedEngine,
     stub: StubUpstream,
     alice: Person,
     bob: Person,
@@ -175,7 +176,7 @@ def test_records_of_other_users_are_dropped_and_counted(
 
 
 def test_the_agent_of_another_user_with_the_same_name_stays_hidden(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, bob: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
         engine.add(
@@ -191,7 +192,9 @@ def test_the_agent_of_another_user_with_the_same_name_stays_hidden(
     assert alice.user_pk.hex not in str(hit)
 
 
-def test_an_agent_is_searched_once_and_without_filters(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_an_agent_is_searched_once_and_without_filters(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
     remember(engine, alice, "chat:1", "tea", role="assistant", sender_id="main")
     remember(engine, alice, "chat:2", "tea", role="assistant", sender_id="main")
     requests = [
@@ -204,7 +207,9 @@ def test_an_agent_is_searched_once_and_without_filters(engine: EverOSEngine, stu
     assert sent_filters(stub) == [None]
 
 
-def test_the_profile_is_requested_once(engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session) -> None:
+def test_the_profile_is_requested_once(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, chat: Session
+) -> None:
     profile = {"id": "alice", "user_id": "alice", "profile_data": {"summary": "drinks tea"}, "score": None}
     stub.store.profiles.append({**profile, "app_id": "default", "project_id": "default"})
     requests = [
@@ -216,7 +221,7 @@ def test_the_profile_is_requested_once(engine: EverOSEngine, stub: StubUpstream,
     assert [body.get("include_profile", False) for body in stub.calls("search")].count(True) == 1
 
 
-def test_the_type_filter_is_applied_by_the_gateway(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_the_type_filter_is_applied_by_the_gateway(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     remember(engine, alice, "chat:1", "tea")
     for tree, count in (
         ({"type": "Conversation"}, 1),
@@ -231,7 +236,7 @@ def test_the_type_filter_is_applied_by_the_gateway(engine: EverOSEngine, stub: S
     assert "type" not in str(sent_filters(stub))
 
 
-def test_no_filter_of_a_caller_widens_the_scope(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_no_filter_of_a_caller_widens_the_scope(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     remember(engine, alice, "chat:1", "tea one")
     remember(engine, alice, "chat:2", "tea two")
     stub.requests.clear()
@@ -249,7 +254,7 @@ def test_no_filter_of_a_caller_widens_the_scope(engine: EverOSEngine, stub: Stub
 
 
 def test_raw_messages_do_not_reveal_files(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, chat: Session
 ) -> None:
     stub.store.buffers[("default", "default", "chat:1")]["m_chat:1_5_000"] = {
         "sender_id": "alice",
@@ -265,7 +270,7 @@ def test_raw_messages_do_not_reveal_files(
 
 
 def test_scores_are_between_0_and_1_and_keep_their_order(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, chat: Session
 ) -> None:
     bm25 = answer(
         episodes=[episode(alice, number=number, score=score) for number, score in enumerate((0.0, 16.9, 2.0))]
@@ -277,7 +282,7 @@ def test_scores_are_between_0_and_1_and_keep_their_order(
 
 
 def test_the_best_hits_of_all_batches_come_first_up_to_top_k(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     for number in range(7):
         remember(engine, alice, f"s{number}", "green tea" if number == 6 else "tea")
@@ -288,7 +293,7 @@ def test_the_best_hits_of_all_batches_come_first_up_to_top_k(
     assert hits[0].session_id == "s6"
 
 
-def test_a_missing_score_sorts_last(engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session) -> None:
+def test_a_missing_score_sorts_last(engine: AttachedEngine, stub: StubUpstream, alice: Person, chat: Session) -> None:
     stub.fault("search", answer(episodes=[episode(alice, score=None), episode(alice, number=2, score=0.1)]))
     assert [hit.score for hit in search_hits(engine, alice)] == [0.1, None]
 
@@ -306,7 +311,7 @@ def test_a_missing_score_sorts_last(engine: EverOSEngine, stub: StubUpstream, al
     ],
 )
 def test_an_answer_with_a_record_of_a_wrong_type_is_not_used(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person, chat: Session, wrong: dict[str, Any]
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, chat: Session, wrong: dict[str, Any]
 ) -> None:
     stub.fault("search", answer(episodes=[episode(alice, number=2), episode(alice, **wrong)]))
     [result] = engine.search(alice.owner, [SearchRequest("tea")])
@@ -315,7 +320,7 @@ def test_an_answer_with_a_record_of_a_wrong_type_is_not_used(
 
 
 def test_hybrid_without_embeddings_falls_back_to_keyword_and_reports_it(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     remember(engine, alice, "chat:1", "tea")
     missing = Fault(status=422, body={"error": {"code": "PROVIDER_NOT_CONFIGURED", "message": "no embedding"}})
@@ -330,7 +335,7 @@ def test_hybrid_without_embeddings_falls_back_to_keyword_and_reports_it(
 
 
 def test_after_one_failing_batch_the_local_index_answers_alone(
-    engine: EverOSEngine, stub: StubUpstream, alice: Person
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     for number in range(7):
         remember(engine, alice, f"s{number}", "tea")
@@ -340,7 +345,9 @@ def test_after_one_failing_batch_the_local_index_answers_alone(
     assert all("keyword" in hit.legs for hit in hits)
 
 
-def test_one_search_does_not_use_all_concurrent_calls(engine: EverOSEngine, stub: StubUpstream, alice: Person) -> None:
+def test_one_search_does_not_use_all_concurrent_calls(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
     session_ids = tuple(f"s{number}" for number in range(60))
     Session.objects.bulk_create(
         Session(user_id=alice.user_pk, session_id=name, engine_session_id=name, kind="other") for name in session_ids
@@ -351,7 +358,7 @@ def test_one_search_does_not_use_all_concurrent_calls(engine: EverOSEngine, stub
     assert 1 < stub.most_at_once["search"] <= 8
 
 
-def test_a_search_takes_four_statements_regardless_of_its_size(engine: EverOSEngine, alice: Person) -> None:
+def test_a_search_takes_four_statements_regardless_of_its_size(engine: AttachedEngine, alice: Person) -> None:
     for number in range(9):
         remember(engine, alice, f"s{number}", "tea")
     requests = [SearchRequest("tea", session_ids=tuple(f"s{number}" for number in range(9))), SearchRequest("tea")]
@@ -363,7 +370,7 @@ def test_a_search_takes_four_statements_regardless_of_its_size(engine: EverOSEng
 
 
 def test_memories_of_a_deleted_session_are_dropped_without_a_warning(
-    engine: EverOSEngine, alice: Person, caplog: pytest.LogCaptureFixture
+    engine: AttachedEngine, alice: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
     remember(engine, alice, "chat:1", "tea")
     engine.delete(alice.owner, "chat:1")
@@ -373,7 +380,7 @@ def test_memories_of_a_deleted_session_are_dropped_without_a_warning(
 
 
 def test_memories_under_a_former_engine_session_id_are_dropped_without_a_warning(
-    engine: EverOSEngine, alice: Person, caplog: pytest.LogCaptureFixture
+    engine: AttachedEngine, alice: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
     remember(engine, alice, "chat:1", "tea")
     Session.objects.update(engine_session_id="chat:1~moved")
@@ -383,7 +390,7 @@ def test_memories_under_a_former_engine_session_id_are_dropped_without_a_warning
 
 @pytest.mark.parametrize("session_id", ["chat:1 ", " chat:1", " ", "chat:1\u3000", "\xa0chat:1", " " + "x" * 127])
 def test_session_ids_with_surrounding_white_space_keep_their_memories(
-    engine: EverOSEngine, alice: Person, session_id: str
+    engine: AttachedEngine, alice: Person, session_id: str
 ) -> None:
     """EverOS strips white space, which would assign the memory to another session or an unknown one."""
     remember(engine, alice, "chat:1", "green tea")
@@ -426,7 +433,7 @@ def test_no_field_of_everos_makes_a_search_fail(mocked: MockedEverOS, alice: Per
         user_id=alice.user_pk, session_id="chat:1", engine_session_id="chat:1", kind="chat", flushed_at=timezone.now()
     )
     mocked.answer("memory/search", hostile_answer(alice, HOSTILE[name]))
-    engine = EverOSEngine(make_client(), batch_size=3, sleep=no_wait)
+    engine = AttachedEngine(EverOS(make_client(), batch_size=3, sleep=no_wait))
     bad, good = sorted(search_hits(engine, alice), key=lambda hit: hit.memory_id)
     assert bad.text.startswith("tea")
     for hit in (bad, good):

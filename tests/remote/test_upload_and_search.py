@@ -12,10 +12,10 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from core.background import tasks
-from remote import journal
+from remote import outbox
+from remote.models import OutboxEntry
 from resources.services import purge
 from resources.services.ingestion import enqueue_ingestion
-from store.models import IS_JOURNAL_ENTRY, Memory
 from tests.conftest import Person
 from tests.memories.calls import call
 from tests.resources.forms import stored_resource, upload
@@ -61,16 +61,14 @@ def test_an_uploaded_file_is_found_until_it_is_deleted(alice: Person, charlie: P
 
 def test_an_unconfirmed_file_is_not_sent_again_from_the_trash(alice: Person) -> None:
     answer = upload(alice, b"The rent is 700 euros.", "rent.txt").json()
-    Memory.objects.filter(IS_JOURNAL_ENTRY).update(
-        delivery_state="unconfirmed", batch_id="call", sent_at=timezone.now()
-    )
+    OutboxEntry.objects.update(state="unconfirmed", call_id="call", sent_at=timezone.now())
     later = timezone.now() + timedelta(hours=1)
     due = timezone.now() - timedelta(days=1), later, later
-    assert [session.session_id for session in journal.unconfirmed_sessions(*due, 10)] == [answer["session_id"]]
+    assert [session.session_id for session in outbox.unconfirmed_sessions(*due, 10)] == [answer["session_id"]]
     assert alice.client.delete(f"/resources/{answer['resource_id']}").status_code == 200
-    assert journal.unconfirmed_sessions(*due, 10) == []
+    assert outbox.unconfirmed_sessions(*due, 10) == []
     call(alice, "post", f"/resources/{answer['resource_id']}/restore")
-    assert [session.session_id for session in journal.unconfirmed_sessions(*due, 10)] == [answer["session_id"]]
+    assert [session.session_id for session in outbox.unconfirmed_sessions(*due, 10)] == [answer["session_id"]]
 
 
 def test_a_slow_upstream_receives_several_files_concurrently(alice: Person, stub: StubUpstream) -> None:

@@ -11,7 +11,7 @@ from django.db import connection
 
 from core.persistence import files
 from resources.models import Attachment
-from store.models import DeliveryState, Memory
+from store.models import Memory
 from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,7 +67,7 @@ def test_paths_in_the_journal_become_keys(alice: Person) -> None:
         memory_id="msg_1",
         memory_type=Memory.Type.UNPROCESSED_MESSAGE,
         origin=Memory.Origin.UPSTREAM,
-        delivery_state=DeliveryState.FLUSHED,
+        delivery_state="flushed",
         created_at_ms=1,
         payload={"message": {"content": items}},
     )

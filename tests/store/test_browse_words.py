@@ -73,7 +73,7 @@ def rows() -> list[Memory]:
     Session.objects.filter(session_id="chat:hidden").update(hidden_at=timezone.now())
     Memory.objects.filter(pk__in=[memory.pk for memory in Memory.objects.all()[::9]]).update(hidden_at=timezone.now())
     Memory.objects.filter(pk__in=[memory.pk for memory in Memory.objects.all()[::31]]).delete()
-    Memory.objects.filter(delivery_state="buffered", seq__gt=ROWS // 2).update(delivery_state="flushed")
+    Memory.objects.filter(is_indexed=False, seq__gt=ROWS // 2).update(delivery_state="purged")
     live = visible(Memory.objects.filter(hidden_at__isnull=True, session__hidden_at__isnull=True))
     return list(live.order_by("-created_at_ms", "-pk"))
 
@@ -91,7 +91,6 @@ def _row(chance: random.Random, session: Session, number: int) -> Memory:
         importance=chance.choice([None, 0.1, 0.9]),
         origin=origin,
         batch_id=chance.choice(["", f"turn-{number // 40}"]),
-        delivery_state=chance.choice(["", "buffered"]) if origin == "upstream" else "",
         seq=number,
         created_at_ms=NOON_MS + chance.randrange(10**9),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from django.db.models import F
 
 from core.errors import NotFound
 from engines.embedded.engine import EmbeddedEngine
@@ -178,10 +177,10 @@ def test_a_deleted_memory_is_not_found_by_its_id(engine: EmbeddedEngine, alice: 
     assert engine.find(alice.user_pk, memory_id) == []
 
 
-def test_settled_journal_entries_are_not_listed(engine: EmbeddedEngine, alice: Person) -> None:
-    add_texts(engine, alice, *DeliveryState.values, flush=False)
-    Memory.objects.update(origin=Memory.Origin.UPSTREAM, delivery_state=F("text"))
-    assert set(list_texts(engine, alice.owner)) == {"buffered", "unconfirmed"}
+def test_purged_rows_are_not_listed(engine: EmbeddedEngine, alice: Person) -> None:
+    add_texts(engine, alice, "purged", "kept", flush=False)
+    Memory.objects.filter(text="purged").update(delivery_state=DeliveryState.PURGED)
+    assert list_texts(engine, alice.owner) == ["kept"]
 
 
 def test_lists_take_one_statement(engine: EmbeddedEngine, alice: Person, django_assert_num_queries: object) -> None:

@@ -66,7 +66,7 @@ def plant(table: str, column: str, value: object, where: str, *values: object) -
         assert cursor.rowcount == 1
 
 
-JSON_COLUMNS = {"payload", "sources", "supersedes", "content", "detail", "events", "data"}
+JSON_COLUMNS = {"message", "payload", "sources", "supersedes", "content", "detail", "events", "data"}
 
 
 def plant_memory(memory_id: str, column: str, value: object) -> None:

@@ -15,14 +15,15 @@ from django.test import Client
 from accounts.models import MemoryUser
 from core import readable
 from operations.archives import backup as backups
-from remote import journal
+from remote import outbox
+from remote.models import OutboxEntry
 from store.models import Memory
 from tests.agents.mcp.test_tools import Agent
 from tests.agents.rpc import direct
 from tests.agents.tools.test_invoke import details
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say
-from tests.trust.bad_rows import EVERYWHERE, ON_SQLITE, TIMES, plant_memory
+from tests.trust.bad_rows import EVERYWHERE, ON_SQLITE, TIMES, plant, plant_memory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -125,17 +126,20 @@ def test_the_user_is_exported_backed_up_erased_and_imported(
     call_command("export_memory", str(tmp_path / "again.tar"), "--all", stdout=StringIO(), stderr=StringIO())
 
 
-@pytest.mark.parametrize("payload", ['{"message": 5}', '{"message": {"content": [1]}}', "[]"])
-def test_a_message_of_the_journal_that_cannot_be_read_is_its_text(
-    alice: Person, payload: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("message", ['{"content": 5}', '{"content": [1]}', "[]"])
+def test_a_message_of_the_outbox_that_cannot_be_read_is_its_text(
+    alice: Person, message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     say(alice, "chat:c1", TEXTS[0])
-    plant_memory(id_of(TEXTS[0]), "payload", payload)
-    rows = Memory.objects.all()
-    rows.update(delivery_state="unconfirmed", origin="upstream", memory_type="unprocessed_message")
+    row = Memory.objects.get(memory_id=id_of(TEXTS[0]))
+    entry = OutboxEntry.objects.create(
+        user_id=alice.user_pk, session_id=row.session_id, app_id="default", project_id="default", message_id="msg_1",
+        memory_ids=[row.memory_id], time_ms=1, state="unconfirmed",
+    )  # fmt: skip
+    plant("remote_outboxentry", "message", message, "id = %s", entry.pk)
     for _ in range(2):
-        [message] = journal.unconfirmed_messages(alice.user_pk)
-        assert [item.text for item in message.content] == TEXTS[:1]
+        [found] = outbox.unconfirmed_messages(alice.user_pk)
+        assert [item.text for item in found.content] == TEXTS[:1]
     call_command("export_memory", str(tmp_path / "all.tar"), "--all", stdout=StringIO(), stderr=StringIO())
     logged = [one.getMessage() for one in caplog.records if one.name == readable.logger.name]
     assert len(logged) == len(set(logged))

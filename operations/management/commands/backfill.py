@@ -11,12 +11,12 @@ from django.db.models import Exists, Model, OuterRef, QuerySet
 from accounts.models import MemoryUser
 from accounts.services import find_user
 from core.errors import EngineError, InvalidInput
-from engines.registry import external_engine, local_engine
+from engines.registry import attached_remote, local_engine
 from operations.commands import Answer, OperationsCommand, Report
 from resources.models import Attachment, Resource
 from store import derived_memories, rollups
 from store.models import PendingEmbedding, PendingMedia, Session, owned_by
-from store.port import ExternalEngine
+from store.port import Remote
 from store.types import Owner
 from store.vectors import fill
 from store.vectors.client import wanted_model
@@ -45,7 +45,7 @@ def sessions(user_pk: UUID | None, report: Report) -> Counts:
 
     Raises: `InvalidInput` without EverOS, and the engine's errors.
     """
-    engine, created = _external_engine(), 0
+    engine, created = _remote(), 0
     users = MemoryUser.objects.order_by("pk")
     owners = []
     for user in users if user_pk is None else users.filter(pk=user_pk):
@@ -64,7 +64,7 @@ def memories(user_pk: UUID | None, report: Report) -> Counts:
     A session that EverOS cannot list is counted and skipped. Raises: `InvalidInput`, and the engine's errors if it is
     unavailable.
     """
-    engine, copied, failed, done = _external_engine(), 0, 0, 0
+    engine, copied, failed, done = _remote(), 0, 0, 0
     found = _filter_user(Session.objects.filter(deleted_at__isnull=True), user_pk).select_related("user")
     total = found.count()
     for batch in _batches(found):
@@ -170,8 +170,8 @@ def _batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
         batch = list(rows.filter(pk__gt=batch[-1].pk)[:_BATCH])
 
 
-def _external_engine() -> ExternalEngine:
-    engine = external_engine()
+def _remote() -> Remote:
+    engine = attached_remote()
     if engine is None:
         raise InvalidInput("EverOS is not configured. Set MEMORY_GATEWAY_BACKEND_BASE_URL.")
     return engine

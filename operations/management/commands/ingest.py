@@ -8,14 +8,15 @@ from django.utils import timezone
 
 from accounts.services import find_user
 from core.background.tasks import Round
-from engines.registry import external_engine
+from engines.registry import attached_remote
 from operations.commands import Answer, OperationsCommand
 from operations.external.delivery_retry import DeliveryRetry
+from remote.models import OutboxEntry
 from resources.models import Resource
 from resources.services.claims import mark_extracted
 from resources.services.ingestion import try_ingest
 from resources.services.unfinished import UNFINISHED, Kind, unfinished_ingestions
-from store.models import IS_JOURNAL_ENTRY, Memory, Session, owned_by
+from store.models import Session, owned_by
 from store.port import Engine
 
 BATCH = 10_000
@@ -38,11 +39,10 @@ def recover_empty(*, user_id: str | None = None) -> Iterator[Step]:
 
     No file is sent again. Raises: the errors of the engine's list call.
     """
-    engine = external_engine()
+    engine = attached_remote()
     if engine is None:
         return
-    sent = Memory.objects.filter(
-        IS_JOURNAL_ENTRY,
+    sent = OutboxEntry.objects.filter(
         user_id=OuterRef("user_id"),
         app_id=OuterRef("app_id"),
         project_id=OuterRef("project_id"),

@@ -66,8 +66,11 @@ class TwoEngineGateway:
         return [item.hit.text for item in search(self.owner, command).results]
 
     def find_memory(self, text: str) -> Memory:
-        """Return the only memory, live or deleted, that contains the text; unprocessed messages do not count."""
-        rows = Memory.objects.filter(user_id=self.person.user_pk, text__contains=text)
+        """Return the only memory, live or deleted, that contains the text.
+
+        Messages do not count while they are unprocessed or covered.
+        """
+        rows = Memory.objects.filter(user_id=self.person.user_pk, text__contains=text, is_covered=False)
         return rows.exclude(memory_type="unprocessed_message").get()
 
     def delete(self, text: str) -> None:

@@ -195,7 +195,9 @@ def _file(owner: Owner, number: int, seed: float) -> None:
 def _decide(owners: Sequence[Owner], options: Any, rng: random.Random) -> State:
     state = State()
     for owner in owners:
-        episodes = list(Memory.objects.filter(user_id=owner.user_pk, memory_type="episode").order_by("memory_id"))
+        episodes = list(
+            Memory.objects.filter(user_id=owner.user_pk, memory_type="episode", is_covered=False).order_by("memory_id")
+        )
         rng.shuffle(episodes)
         count, overrides = options.tombstones // len(owners), options.overrides // len(owners)
         deleted, overridden, rest = episodes[:count], episodes[count : count + overrides], episodes[count + overrides :]

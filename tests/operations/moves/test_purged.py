@@ -14,7 +14,7 @@ from memories.services import decisions, files
 from memories.services.lookup import MemoryRef
 from operations.cleanup import purge
 from operations.moves.plan import EngineName
-from remote import journal
+from remote import outbox
 from remote import staging as upstream_staging
 from resources import services
 from store import storage
@@ -130,7 +130,7 @@ def test_files_of_a_purged_batch_are_not_moved(gateway: TwoEngineGateway) -> Non
     message = Message("alice", "user", NOON, (ContentItem("text", "look at this paper here"), item))
     get_engine().add(gateway.owner, "chat:1", [message])
     get_engine().flush(gateway.owner, "chat:1")
-    row = Memory.objects.get(memory_type="episode")
+    row = Memory.objects.get(memory_type="episode", is_covered=False)
     rewrite_memory(row, "alice said: look at this paper here", "of a walnut and of peace")
     purge_memory(gateway, "peace")
     move(gateway, "embedded")
@@ -170,7 +170,7 @@ def test_purging_a_session_purges_its_staging_session(gateway: TwoEngineGateway)
     session = Session.objects.get()
     staging = upstream_staging.staging_session(gateway.owner, session, timezone.now())
     message = Message("alice", "user", NOON, (ContentItem("text", "the bicycle is red"),))
-    journal.append(staging, [message])
+    outbox.record(staging, outbox.by_id(staging.session_id, [message]), {})
     decisions.delete_session(gateway.owner, "chat:1", actor=ACTOR)
     purge_all()
     assert "bicycle" not in stored_texts()

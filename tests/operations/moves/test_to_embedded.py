@@ -176,7 +176,7 @@ def test_a_decision_without_a_match_hides_similar_memories(gateway: TwoEngineGat
     first = gateway.find_memory("aunt")
     replayed = "green tea with milk was what the lady of the house would always take at five in the afternoon"
     Memory.objects.filter(pk=first.pk).update(text=replayed, original_text=replayed)
-    Memory.objects.filter(memory_type="episode").update(batch_id="")
+    Memory.objects.filter(memory_type="episode", is_covered=False).update(batch_id="")
     gateway.delete("lady")
     outcome = gateway.move("embedded")
     gateway.use_engine("embedded")

@@ -22,8 +22,9 @@ from operations.commands import Stopped
 from operations.models import Job
 from operations.moves.plan import CALLS_PER_SESSION, Target, plan
 from operations.moves.reingest import resume, run
-from remote import journal
+from remote import outbox
 from remote import staging as upstream_staging
+from remote.models import OutboxEntry
 from resources import services
 from resources.models import Attachment
 from store.index import rebuild
@@ -33,7 +34,7 @@ from tests.operations.moves.conftest import ACTOR, TwoEngineGateway
 from tests.remote.conftest import NOON, no_wait
 from tests.resources.forms import stored_resource
 from tests.resources.test_delete import principal
-from tests.store.index_state import assert_consistent, entries_of
+from tests.store.index_state import assert_consistent
 from tests.stub_upstream import Fault
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,13 +60,13 @@ def sent_data(gateway: TwoEngineGateway) -> str:
     return json.dumps([request.body for request in gateway.stub.requests], ensure_ascii=False)
 
 
-def test_moved_messages_are_found_in_everos_and_removed_from_the_index(embedded_gateway: TwoEngineGateway) -> None:
+def test_moved_messages_are_found_in_everos_and_covered_here(embedded_gateway: TwoEngineGateway) -> None:
     embedded_gateway.add_and_flush("chat:1", "the bicycle is red", "我喜欢绿茶")
     move(embedded_gateway)
     assert embedded_gateway.search_texts("bicycle") == ["alice said: the bicycle is red alice said: 我喜欢绿茶"]
-    copies = Memory.objects.filter(origin="upstream", memory_type="episode")
-    assert entries_of(embedded_gateway.owner).keys() == set(copies.values_list("pk", flat=True))
-    [item] = Memory.objects.filter(memory_type="episode")
+    kept = Memory.objects.filter(origin="embedded")
+    assert set(kept.values_list("is_covered", "memory_type")) == {(True, "episode")}
+    [item] = Memory.objects.filter(memory_type="episode", is_covered=False)
     assert (item.origin, item.session.session_id if item.session else None) == ("upstream", "chat:1")
 
 
@@ -98,7 +99,9 @@ def test_messages_are_moved_as_their_senders_made_them(embedded_gateway: TwoEngi
     bob, assistant, tool = [message for body in embedded_gateway.stub.calls("add") for message in body["messages"]]
     assert (bob["sender_id"], bob["sender_name"], bob["role"]) == (owner.user_id, "Bob", "user")
     assert (assistant["tool_calls"], tool["tool_call_id"]) == ([CALL], "call_7")
-    kept = [journal.message_of(row) for row in Memory.objects.filter(category="full_context_system").order_by("pk")]
+    kept = [
+        outbox.message_of(entry) for entry in OutboxEntry.objects.filter(category="full_context_system").order_by("pk")
+    ]
     assert kept == [messages[0]] * 2
 
 
@@ -255,7 +258,7 @@ def test_a_lost_response_duplicates_nothing(embedded_gateway: TwoEngineGateway, 
     outcome = embedded_gateway.move("upstream", sleep=no_wait)
     assert outcome.is_ok, outcome.failures
     assert embedded_gateway.search_texts("bicycle") == ["alice said: the bicycle is red alice said: the car is blue"]
-    assert Memory.objects.filter(memory_type="episode").count() == 1
+    assert Memory.objects.filter(memory_type="episode", is_covered=False).count() == 1
 
 
 def test_a_move_stops_between_two_sessions_and_resumes(embedded_gateway: TwoEngineGateway) -> None:
@@ -285,7 +288,7 @@ def stage_as_before_a_crash(gateway: TwoEngineGateway) -> None:
     session = Session.objects.get()
     staging = upstream_staging.staging_session(gateway.owner, session, session.created_at)
     message = Message("alice", "user", NOON, (ContentItem("text", "the bicycle is red"),))
-    get_engine().stage(gateway.owner, staging, [message], [])  # type: ignore[attr-defined]
+    get_engine().remote.stage(gateway.owner, staging, [message], [])  # type: ignore[attr-defined]
 
 
 def test_a_session_staged_before_a_crash_is_published(embedded_gateway: TwoEngineGateway) -> None:

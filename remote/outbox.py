@@ -1,0 +1,457 @@
+"""The outbox: messages sent to EverOS, so that a repeated add stays one message.
+
+EverOS identifies a message by session, time and position in the call, and silently drops the second of two that share
+them; after a flush it forgets them. So each message gets a unique time, and a confirmed message is never sent again.
+The memories of a message are rows here, stored with its entry and removed again if EverOS refuses it.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+import orjson
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from core import readable
+from core.errors import TimestampOutOfRange
+from core.messages import Message as _
+from core.persistence import files, sql
+from core.persistence.file_keys import file_key
+from remote.models import OutboxEntry
+from store import storage
+from store.models import Memory, Session, owned_by
+from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner, Role
+
+_FIRST_MS = 10**12  # 9 September 2001
+_ROWS_AT_ONCE = 200
+_OF_SESSION = "FROM remote_outboxentry WHERE session_id = %s"
+_SYSTEM = "full_context_system"
+"""The category of messages that are never sent, because EverOS refuses their role."""
+_IS_OF_PEOPLE = Q(category__in=("full_context_user", PARTICIPANT_CATEGORY))
+"""Messages that EverOS makes episodes of."""
+_State = OutboxEntry.State
+_IS_UNCONFIRMED = Q(state=_State.UNCONFIRMED)
+_IS_BUFFERED = Q(state=_State.BUFFERED)
+_IS_SENT = Q(state__in=(_State.UNCONFIRMED, _State.BUFFERED))
+
+
+@dataclass(frozen=True, slots=True)
+class Buffered:
+    """Messages that the next flush takes: their last row, and the time of the last user message.
+
+    `last_user_ms` is None without a user message. Then no episode follows, because EverOS files episodes under users.
+    """
+
+    last_row: int | None
+    last_user_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message and the time (Unix milliseconds) that identifies it in EverOS."""
+
+    message: Message
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages that are sent in one call, always in this order. `is_new`: never sent before."""
+
+    call_id: str
+    entries: tuple[Entry, ...]
+    is_new: bool
+
+
+class Recorded(NamedTuple):
+    """The ids of messages that the outbox has, and the batches of the unconfirmed ones among them."""
+
+    message_ids: set[str]
+    batches: list[Batch]
+
+
+def require_sendable(messages: Iterable[Message]) -> None:
+    """Raise `TimestampOutOfRange` for a message that EverOS would date wrongly."""
+    if any(message.timestamp_ms < _FIRST_MS for message in messages):
+        raise TimestampOutOfRange(
+            _("timestamp: EverOS cannot store messages from before 9 September 2001; the embedded engine can.")
+        )
+
+
+def by_id(session_id: str, messages: Iterable[Message]) -> dict[str, Message]:
+    """Return the messages by message id, each once. Reads their files."""
+    return {message_id_of(session_id, message): message for message in messages}
+
+
+def recorded(session: Session, named: Mapping[str, Message]) -> Recorded:
+    """Return which of the messages the outbox has. The caller has locked the session."""
+    found = sql.rows(
+        f"SELECT message_id, state, call_id {_OF_SESSION} AND message_id IN ({sql.slots(named)})",
+        [session.pk, *named],
+    )
+    unconfirmed_ids = {call_id for _id, state, call_id in found if state == _State.UNCONFIRMED}
+    batches = _batches(session, unconfirmed_ids, named) if unconfirmed_ids else []
+    return Recorded({message_id for message_id, *_rest in found}, batches)
+
+
+def record(session: Session, named: Mapping[str, Message], memory_ids: Mapping[str, Sequence[str]]) -> Batch:
+    """Record new messages of a session that the caller has locked, and return the batch to send.
+
+    `memory_ids` are the memories that were stored for each. Call inside a transaction.
+    """
+    call_id, sent_at = uuid4().hex, timezone.now()
+    times = _free_times(session, list(named.values()))
+    rows = [
+        OutboxEntry(
+            user_id=session.user_id,
+            app_id=session.app_id,
+            project_id=session.project_id,
+            session_id=session.pk,
+            base_url=settings.MEMORY_GATEWAY_BACKEND_BASE_URL,
+            message_id=message_id,
+            memory_ids=list(memory_ids.get(message_id, ())),
+            category=message.category,
+            agent_id="" if message.role == "user" else message.sender_id,
+            message=as_json(message),
+            time_ms=time_ms,
+            span_ms=message.span_ms,
+            state=_State.UNCONFIRMED,
+            call_id=call_id,
+            sent_at=sent_at,
+        )
+        for (message_id, message), time_ms in zip(named.items(), times, strict=True)
+    ]
+    with connection.cursor() as cursor:
+        sql.insert(cursor, rows)
+    entries = tuple(Entry(message, time_ms) for message, time_ms in zip(named.values(), times, strict=True))
+    return Batch(call_id, entries, is_new=True)
+
+
+def unconfirmed(session: Session) -> list[Batch]:
+    """Return the session's batches that were sent without an answer."""
+    pending = entries(session).filter(_IS_UNCONFIRMED).order_by()
+    return _batches(session, set(pending.values_list("call_id", flat=True).distinct()), {})
+
+
+def unconfirmed_sessions(since: datetime, before: datetime, now: datetime, limit: int) -> list[Session]:
+    """Return sessions with unconfirmed messages that were first sent in that period and whose retry is due.
+
+    They come with their users, round-robin by user.
+    """
+    sent = _retried().filter(sent_at__gte=since, sent_at__lt=before)
+    sessions = Session.objects.filter(_is_due(now), pk__in=sent.values("session")).select_related("user")
+    return list(sessions.annotate(turn=sql.turn_of_user("pk")).order_by("turn", "pk")[:limit])
+
+
+def users_with_unconfirmed() -> list[UUID]:
+    """Return the keys of users who have unconfirmed messages."""
+    sent = OutboxEntry.objects.filter(_IS_UNCONFIRMED)
+    return list(sent.order_by().values_list("user_id", flat=True).distinct())
+
+
+def unconfirmed_flushes(since: datetime, before: datetime, now: datetime, limit: int) -> list[Session]:
+    """Return chats with an unconfirmed flush sent in that period, buffered messages, and a due retry.
+
+    They come with their users, round-robin by user. The flushes of files are retried by their ingestion.
+    """
+    waiting = OutboxEntry.objects.filter(_IS_BUFFERED, session=OuterRef("pk"))
+    open_ones = Session.objects.filter(_is_due(now), searchable_at__isnull=True, deleted_at__isnull=True)
+    open_ones = open_ones.filter(Exists(waiting), flushed_at__gte=since, flushed_at__lt=before)
+    found = open_ones.exclude(kind=Session.Kind.RESOURCE).select_related("user")
+    return list(found.annotate(turn=sql.turn_of_user("flushed_at")).order_by("turn", "flushed_at")[:limit])
+
+
+def _is_due(now: datetime) -> Q:
+    return Q(retry_at__isnull=True) | Q(retry_at__lte=now)
+
+
+def unconfirmed_since(session: Session) -> datetime | None:
+    """Return when the oldest unconfirmed message of a session was first sent."""
+    oldest: datetime | None = entries(session).filter(_IS_UNCONFIRMED).aggregate(oldest=Min("sent_at"))["oldest"]
+    return oldest
+
+
+def count_given_up(before: datetime) -> int:
+    """Return the number of unconfirmed messages first sent before that time, which are no longer retried."""
+    return _retried().filter(sent_at__lt=before).count()
+
+
+def _retried() -> QuerySet[OutboxEntry]:
+    """Return the unconfirmed messages that the worker may send again, without files in the trash."""
+    sent = OutboxEntry.objects.filter(_IS_UNCONFIRMED, session__deleted_at__isnull=True)
+    return sent.exclude(session__kind=Session.Kind.RESOURCE, session__hidden_at__isnull=False)
+
+
+def unconfirmed_messages(user_pk: UUID) -> list[Message]:
+    """Return all unconfirmed messages of a user."""
+    return [message_of(entry) for entry in OutboxEntry.objects.filter(_IS_UNCONFIRMED, user_id=user_pk)]
+
+
+def replace_messages(session: Session, batch: Batch, messages: Sequence[Message]) -> Batch:
+    """Replace the messages of a batch in their order. Their ids stay, so that a repeated add stores none of them again.
+
+    Return the batch to send.
+    """
+    by_time = {entry.timestamp_ms: message for entry, message in zip(batch.entries, messages, strict=True)}
+    rows = list(_of_call(session, batch))
+    for row in rows:
+        row.message = as_json(by_time[row.time_ms])
+    OutboxEntry.objects.bulk_update(rows, ["message"], batch_size=_ROWS_AT_ONCE)
+    return replace(batch, entries=tuple(Entry(message, at) for at, message in by_time.items()))
+
+
+def confirm(session: Session, batch: Batch) -> None:
+    _of_call(session, batch).update(state=_State.BUFFERED, call_id="", sent_at=None)
+
+
+def has_arrived(session: Session, batch: Batch) -> bool:
+    """Return True if another process confirmed the batch meanwhile."""
+    return not _of_call(session, batch).exists()
+
+
+def drop(session: Session, batch: Batch) -> None:
+    """Delete a batch that EverOS does not have, with the memories that were stored for it."""
+    _drop(session.owner, _of_call(session, batch))
+
+
+def drop_empty(session: Session, batch: Batch) -> None:
+    """Delete the messages of a batch that sent nothing, except system messages, which are kept here only."""
+    _drop(session.owner, _of_call(session, batch).exclude(category=_SYSTEM))
+    confirm(session, batch)
+
+
+def _drop(owner: Owner, dropped: QuerySet[OutboxEntry]) -> None:
+    with transaction.atomic():
+        storage.remove(owner, memories_of(owner, dropped))
+        dropped.delete()
+
+
+def memories_of(owner: Owner, found: Iterable[OutboxEntry]) -> list[Memory]:
+    """Return the memories of entries that are stored here."""
+    memory_ids = [memory_id for entry in found for memory_id in entry.memory_ids]
+    memories: list[Memory] = []
+    for start in range(0, len(memory_ids), _ROWS_AT_ONCE):
+        part = memory_ids[start : start + _ROWS_AT_ONCE]
+        memories += Memory.objects.filter(owned_by(owner), memory_id__in=part)
+    return memories
+
+
+def buffered(session: Session) -> Buffered:
+    """Return the messages in the engine's buffer. One SQL statement."""
+    rows = entries(session).filter(_IS_BUFFERED)
+    last_user_ms = Max("time_ms", filter=_IS_OF_PEOPLE)
+    return Buffered(**rows.aggregate(last_row=Max("pk"), last_user_ms=last_user_ms))
+
+
+def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> None:
+    """Mark the messages that a flush took, and link its memories to them by the same `batch_id`.
+
+    Their memories here are covered from now on. Messages added after the flush was sent stay buffered. Call inside a
+    transaction.
+    """
+    flush_id = flush_id[:64] or uuid4().hex
+    taken = entries(session).filter(_IS_BUFFERED, pk__lte=flushed.last_row or 0)
+    # A chat is cleared if the settings keep no transcript; its entries stay to detect duplicates.
+    keeps_text = session.kind == Session.Kind.RESOURCE or settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
+    covered = memories_of(session.owner, taken)
+    if keeps_text:
+        storage.cover(session.owner, covered, batch_id=flush_id)
+    else:
+        storage.remove(session.owner, covered)
+    cleared: dict[str, Any] = {} if keeps_text else {"message": {}, "memory_ids": []}
+    taken.update(state=_State.FLUSHED, flush_id=flush_id, **cleared)
+    _unlinked(session).update(batch_id=flush_id)
+
+
+def link_late_memories(session: Session) -> None:
+    """Link memories that arrived after their flush was settled to the flush that took the last messages."""
+    flushed = entries(session).filter(state=_State.FLUSHED).order_by("-pk")
+    flush_id = flushed.values_list("flush_id", flat=True).first()
+    if flush_id:
+        _unlinked(session).update(batch_id=flush_id)
+
+
+def _unlinked(session: Session) -> QuerySet[Memory]:
+    return session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM, batch_id="")
+
+
+def has_text(entry: OutboxEntry) -> bool:
+    """Return True if the entry still holds its message."""
+    return bool(entry.message)
+
+
+def is_buffered(session: Session, messages: Iterable[Message]) -> bool:
+    """Return True if one of the messages is in the engine's buffer."""
+    sent = entries(session).filter(_IS_BUFFERED).exclude(category=_SYSTEM)
+    return sent.filter(message_id__in=list(by_id(session.session_id, messages))).exists()
+
+
+def message_of(entry: OutboxEntry) -> Message:
+    """Return the message of an entry; of one that cannot be read, nothing but its sender."""
+    try:
+        return message_from(entry.message)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        readable.log_once(repr(entry.message), f"outbox entry {entry.pk}", "it is not a message")
+    role: Role = "system" if entry.category == _SYSTEM else "assistant" if entry.agent_id else "user"
+    texts = Memory.objects.filter(user_id=entry.user_id, memory_id__in=entry.memory_ids).order_by("seq")
+    text = "\n".join(texts.values_list("text", flat=True))
+    return Message(entry.agent_id or entry.user.user_id, role, entry.time_ms, (ContentItem("text", text=text),))
+
+
+def reassign(session: Session, moved: Iterable[OutboxEntry]) -> None:
+    """Move entries of another session to this session. Messages that the session already has are not duplicated."""
+    named = {message_id_of(session.session_id, message_of(entry)): entry for entry in moved if has_text(entry)}
+    known = set(entries(session).filter(message_id__in=list(named)).values_list("message_id", flat=True))
+    new = [entry for message_id, entry in named.items() if message_id not in known]
+    for message_id, entry in named.items():
+        entry.message_id, entry.session = message_id, session
+    OutboxEntry.objects.bulk_update(new, ["message_id", "session"], batch_size=_ROWS_AT_ONCE)
+
+
+def assign(session: Session, sources: Iterable[tuple[Message, Sequence[Memory]]]) -> list[Memory]:
+    """Note which memories messages of the session were sent from, and cover those that were flushed; others wait.
+
+    Return the memories of messages whose entries were cleared.
+    """
+    found = {entry.message_id: entry for entry in entries(session)}
+    covered: dict[str, list[Memory]] = {}
+    cleared: list[Memory] = []
+    waiting: list[int] = []
+    assigned = []
+    for message, rows in sources:
+        entry = found.get(message_id_of(session.session_id, message))
+        if entry is None:
+            cleared += rows
+            continue
+        entry.memory_ids = [row.memory_id for row in rows]
+        assigned.append(entry)
+        if entry.flush_id:
+            covered.setdefault(entry.flush_id, []).extend(rows)
+        else:
+            waiting += [row.pk for row in rows]
+    Memory.objects.filter(pk__in=waiting).update(memory_type=Memory.Type.UNPROCESSED_MESSAGE, batch_id="")
+    OutboxEntry.objects.bulk_update(assigned, ["memory_ids"], batch_size=_ROWS_AT_ONCE)
+    for flush_id, rows in covered.items():
+        storage.cover(session.owner, rows, batch_id=flush_id)
+    return cleared
+
+
+def last_user_message_ms(session: Session) -> int | None:
+    """Return the time of the last user message of a session; None without one."""
+    times = entries(session).filter(_IS_OF_PEOPLE).order_by("-time_ms")
+    return times.values_list("time_ms", flat=True).first()
+
+
+def expects_memories(session: Session) -> bool:
+    """Return True if a message is buffered, or was flushed and has no known episode yet."""
+    episodes = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
+    lacks_episode = _IS_OF_PEOPLE & ~Q(flush_id__in=episodes.values("batch_id"))
+    return entries(session).filter(_IS_BUFFERED | lacks_episode).exists()
+
+
+def entries(session: Session) -> QuerySet[OutboxEntry]:
+    """Return the entries of a session."""
+    return OutboxEntry.objects.filter(session=session)
+
+
+def memory_ids_of(user_pk: UUID, message_id: str) -> list[str]:
+    """Return the memories of a message: message ids were the ids of memories before messages had rows here."""
+    found = OutboxEntry.objects.filter(user_id=user_pk, message_id=message_id).values_list("memory_ids", flat=True)
+    return [memory_ids[0] for memory_ids in found if memory_ids]
+
+
+def found_by_remote(owner: Owner, session_ids: Collection[str]) -> set[str]:
+    """Return the memories in these sessions that EverOS finds as unprocessed messages. No statement for none."""
+    if not session_ids:
+        return set()
+    found = OutboxEntry.objects.filter(_IS_SENT, session__in=_sessions(owner, session_ids))
+    return {memory_id for memory_ids in found.values_list("memory_ids", flat=True) for memory_id in memory_ids}
+
+
+def own_ids(owner: Owner, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], str]:
+    """Return the memories of EverOS's unprocessed messages, by session id and time. No statement for none."""
+    if not places:
+        return {}
+    times = [at for _session_id, at in places]
+    sent = OutboxEntry.objects.filter(session__in=_sessions(owner, {name for name, _at in places}))
+    sent = sent.filter(time_ms__gt=min(times) - FILE_SPAN_MS, time_ms__lte=max(times))
+    columns = ("session__session_id", "time_ms", "memory_ids")
+    return {
+        (session_id, time_ms + number): memory_id
+        for session_id, time_ms, memory_ids in sent.values_list(*columns)
+        for number, memory_id in enumerate(memory_ids)  # the pieces of a file are a millisecond apart
+        if (session_id, time_ms + number) in places
+    }
+
+
+def _sessions(owner: Owner, session_ids: Collection[str]) -> QuerySet[Session]:
+    return Session.objects.filter(owned_by(owner), session_id__in=session_ids)
+
+
+def _of_call(session: Session, batch: Batch) -> QuerySet[OutboxEntry]:
+    return entries(session).filter(_IS_UNCONFIRMED, call_id=batch.call_id)
+
+
+def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
+    """Return for each message its own time, or the next time that no other message of the session occupies."""
+    since_ms = min(message.timestamp_ms for message in messages) - FILE_SPAN_MS
+    rows = sql.rows(f"SELECT time_ms, span_ms {_OF_SESSION} AND time_ms > %s ORDER BY time_ms", [session.pk, since_ms])
+    occupied = [(start, start + (span or 1)) for start, span in rows]
+    times = []
+    for message in messages:
+        start, span = message.timestamp_ms, message.span_ms
+        for other_start, other_end in occupied:
+            if other_start < start + span and start < other_end:
+                start = other_end
+        occupied = sorted([*occupied, (start, start + span)])
+        times.append(start)
+    return times
+
+
+def _batches(session: Session, call_ids: Iterable[str], given: Mapping[str, Message]) -> list[Batch]:
+    """Return the recorded batches. `given` are messages by id whose one-time addresses are not stored."""
+    found: dict[str, list[Entry]] = {}
+    for row in entries(session).filter(_IS_UNCONFIRMED, call_id__in=list(call_ids)).order_by("id"):
+        message = given.get(row.message_id) or message_of(row)
+        found.setdefault(row.call_id, []).append(Entry(message, row.time_ms))
+    return [Batch(call_id, tuple(entries), is_new=False) for call_id, entries in found.items()]
+
+
+def message_id_of(session_id: str, message: Message) -> str:
+    """Return the id of a message.
+
+    It depends on session, sender, role, time and content, but not on the paths of files.
+    """
+    digest = hashlib.sha256()
+    for item in message.content:
+        plain = _item_as_json(item) | {"file": files.digest_of(item.file) if item.file else None}
+        digest.update(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS))
+    head = [session_id, message.sender_id, message.role, message.timestamp_ms, digest.hexdigest()]
+    head += message.call_identity
+    return f"msg_{hashlib.sha256(orjson.dumps(head)).hexdigest()}"
+
+
+def as_json(message: Message) -> dict[str, Any]:
+    """Return the message as JSON data, with files as keys."""
+    content = [_item_as_json(item) | {"file": str(item.file) if item.file else None} for item in message.content]
+    return {**asdict(message), "content": content}
+
+
+def _item_as_json(item: ContentItem) -> dict[str, Any]:
+    """Return the item without its one-time address, which may be a secret."""
+    return {name: value for name, value in asdict(item).items() if name != "ingest_uri"}
+
+
+def message_from(plain: dict[str, Any]) -> Message:
+    """Return a message from `as_json`. Raises: `AttributeError`, `KeyError`, `TypeError`, `ValueError`."""
+    content = [
+        ContentItem(**{**item, "file": file_key(item["file"]) if item["file"] else None}) for item in plain["content"]
+    ]
+    tool_calls = tuple(plain.get("tool_calls", ()))
+    return Message(**{**plain, "content": tuple(content), "tool_calls": tool_calls})
