@@ -16,7 +16,7 @@ from core.events import publish
 from core.messages import Message as _
 from core.network.http_client import Deadline
 from core.times import to_ms
-from remote import mirror, outbox, sessions
+from remote import mirror, outbox, sessions, sources
 from remote.client.client import Client, FlushAnswer
 from remote.client.failures import Lost, UpstreamFailed
 from store.models import Session
@@ -231,6 +231,6 @@ def recover(client: Client, owner: Owner, session: Session, now: datetime) -> in
     count = mirror.episodes(session).count()
     if count:
         with transaction.atomic():
-            outbox.link_late_memories(session)
+            sources.link(session)
             sessions.mark_flush_ended(session, now)
     return count

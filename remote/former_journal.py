@@ -92,6 +92,7 @@ def _memories(names: list[str], row: Mapping[str, Any], message: Row, *, is_flus
             "created_at_ms": row["created_at_ms"],
             "origin": "embedded",
             "is_covered": is_flushed,
+            "is_replaced": is_flushed,  # until its sources are known
             "hidden_at": row.get("hidden_at"),
         }
 

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from core.ids import check_session_id, parse_session_id
 from core.network.http_client import Deadline
 from core.persistence.checked_rows import repair_row
-from remote import sessions
+from remote import sessions, sources
 from remote.client import wire
 from remote.client.client import Client
 from remote.client.hits import Names, hits_of
@@ -120,6 +120,7 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
         new = [memory for memory in new if memory.memory_id not in known]
         storage.insert(owner, new)
         storage.hold_deletions(owner, new)
+        sources.hold_repetitions(session, new)
     return len(new)
 
 

@@ -23,6 +23,7 @@ from core.errors import TimestampOutOfRange
 from core.messages import Message as _
 from core.persistence import files, sql
 from core.persistence.file_keys import file_key
+from remote import sources
 from remote.models import OutboxEntry
 from store import storage
 from store.models import Memory, Session, owned_by
@@ -250,35 +251,18 @@ def buffered(session: Session) -> Buffered:
 
 
 def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> None:
-    """Mark the messages that a flush took, and link its memories to them by the same `batch_id`.
+    """Mark the messages that a flush took, and link the memories derived from them.
 
-    Their memories here are covered from now on. Messages added after the flush was sent stay buffered. Call inside a
-    transaction.
+    Messages added after the flush was sent stay buffered. Call inside a transaction.
     """
     flush_id = flush_id[:64] or uuid4().hex
     taken = entries(session).filter(_IS_BUFFERED, pk__lte=flushed.last_row or 0)
-    # A chat is cleared if the settings keep no transcript; its entries stay to detect duplicates.
-    keeps_text = session.kind == Session.Kind.RESOURCE or settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY
-    covered = memories_of(session.owner, taken)
-    if keeps_text:
-        storage.cover(session.owner, covered, batch_id=flush_id)
-    else:
-        storage.remove(session.owner, covered)
-    cleared: dict[str, Any] = {} if keeps_text else {"message": {}, "memory_ids": []}
+    for memory in (said := memories_of(session.owner, taken)):
+        memory.memory_type, memory.batch_id = Memory.Type.EPISODE, flush_id
+    Memory.objects.bulk_update(said, ["memory_type", "batch_id"], batch_size=_ROWS_AT_ONCE)
+    cleared: dict[str, Any] = {} if sources.keeps_text(session) else {"message": {}}
     taken.update(state=_State.FLUSHED, flush_id=flush_id, **cleared)
-    _unlinked(session).update(batch_id=flush_id)
-
-
-def link_late_memories(session: Session) -> None:
-    """Link memories that arrived after their flush was settled to the flush that took the last messages."""
-    flushed = entries(session).filter(state=_State.FLUSHED).order_by("-pk")
-    flush_id = flushed.values_list("flush_id", flat=True).first()
-    if flush_id:
-        _unlinked(session).update(batch_id=flush_id)
-
-
-def _unlinked(session: Session) -> QuerySet[Memory]:
-    return session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM, batch_id="")
+    sources.link(session)
 
 
 def has_text(entry: OutboxEntry) -> bool:
@@ -314,31 +298,29 @@ def reassign(session: Session, moved: Iterable[OutboxEntry]) -> None:
     OutboxEntry.objects.bulk_update(new, ["message_id", "session"], batch_size=_ROWS_AT_ONCE)
 
 
-def assign(session: Session, sources: Iterable[tuple[Message, Sequence[Memory]]]) -> list[Memory]:
-    """Note which memories messages of the session were sent from, and cover those that were flushed; others wait.
+def assign(session: Session, said: Iterable[tuple[Message, Sequence[Memory]]]) -> list[Memory]:
+    """Note which memories messages of the session were sent from, and link those that were flushed; others wait.
 
     Return the memories of messages whose entries were cleared.
     """
     found = {entry.message_id: entry for entry in entries(session)}
-    covered: dict[str, list[Memory]] = {}
     cleared: list[Memory] = []
-    waiting: list[int] = []
+    moved: list[Memory] = []
     assigned = []
-    for message, rows in sources:
+    for message, rows in said:
         entry = found.get(message_id_of(session.session_id, message))
         if entry is None:
             cleared += rows
             continue
         entry.memory_ids = [row.memory_id for row in rows]
         assigned.append(entry)
-        if entry.flush_id:
-            covered.setdefault(entry.flush_id, []).extend(rows)
-        else:
-            waiting += [row.pk for row in rows]
-    Memory.objects.filter(pk__in=waiting).update(memory_type=Memory.Type.UNPROCESSED_MESSAGE, batch_id="")
+        for row in rows:
+            row.memory_type = Memory.Type.EPISODE if entry.flush_id else Memory.Type.UNPROCESSED_MESSAGE
+            row.batch_id = entry.flush_id
+            moved.append(row)
+    Memory.objects.bulk_update(moved, ["memory_type", "batch_id"], batch_size=_ROWS_AT_ONCE)
     OutboxEntry.objects.bulk_update(assigned, ["memory_ids"], batch_size=_ROWS_AT_ONCE)
-    for flush_id, rows in covered.items():
-        storage.cover(session.owner, rows, batch_id=flush_id)
+    sources.link(session)
     return cleared
 
 

@@ -1,7 +1,8 @@
 """Decide which of a message and the memory that a remote derived from it is shown: one condition, for SQL and pages.
 
-A derived memory covers its sources. While a remote is attached, covered messages are not shown, whether it answers or
-not. Without one they are, and its memories are not, except those that a user edited and those without sources here.
+A derived memory that is live covers its sources. While a remote is attached, covered messages are not shown, whether it
+answers or not. Without one they are, and its memories are not, except those that a user edited, which replace their
+sources, and those without sources here.
 Operators, transcripts and exports see all of them.
 """
 
@@ -20,6 +21,8 @@ COPY: Final = 2
 """An unedited memory of a remote, whose sources are here."""
 SOLE_COPY: Final = 3
 """An unedited memory of a remote, whose sources are not here."""
+REPLACED: Final = 4
+"""A message that an edited derived memory covers."""
 
 _IS_COPY: Final = Q(origin=Memory.Origin.UPSTREAM, text=F("original_text")) & ~Q(sources=[])
 _IS_COPY_SQL: Final = "({0}.origin = 'upstream' AND {0}.text = {0}.original_text AND CAST({0}.sources AS text) <> '[]')"
@@ -32,19 +35,19 @@ def is_attached() -> bool:
 
 def is_left_out() -> Q:
     """Return the condition of memories that are not shown to users and agents."""
-    return Q(is_covered=True) if is_attached() else _IS_COPY
+    return Q(is_covered=True) if is_attached() else _IS_COPY | Q(is_replaced=True)
 
 
 def is_left_out_sql(row: str) -> str:
     """Return `is_left_out` as SQL for rows of `store_memory` with that alias."""
-    return f"{row}.is_covered" if is_attached() else _IS_COPY_SQL.format(row)
+    return f"{row}.is_covered" if is_attached() else f"({row}.is_replaced OR {_IS_COPY_SQL.format(row)})"
 
 
 def left_out(*, remote_ranks: bool = False) -> tuple[int, ...]:
     """Return the kinds of memories that a search leaves out. A remote that answers ranks its own memories."""
     if remote_ranks:
-        return (COVERED, COPY, SOLE_COPY)
-    return (COVERED,) if is_attached() else (COPY,)
+        return (COVERED, REPLACED, COPY, SOLE_COPY)
+    return (COVERED, REPLACED) if is_attached() else (REPLACED, COPY)
 
 
 def leaves_any_out(user_pk: UUID | None) -> bool:
@@ -56,7 +59,7 @@ def leaves_any_out(user_pk: UUID | None) -> bool:
 def kind_of(memory: Memory) -> int:
     """Return the kind of a memory, as the pages of facts hold it."""
     if memory.is_covered:
-        return COVERED
+        return REPLACED if memory.is_replaced else COVERED
     if memory.origin != Memory.Origin.UPSTREAM or memory.is_edited:
         return PLAIN
     return COPY if memory.sources else SOLE_COPY

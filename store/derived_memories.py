@@ -1,11 +1,12 @@
-"""Apply users' decisions to their rows, and to the memories that a model derived from messages.
+"""Apply users' decisions to their rows, and to the memories that a model or a remote derived from messages.
 
 A derived memory is hidden while any of its sources is deleted, and while a source reads otherwise than when it was
-derived: each such reason is a tombstone with the decision as its cause. An edited text is extracted again. A profile is
-derived from many memories: any decision about one of them removes the profile, and a new one is written.
+derived: each such reason is a tombstone with the decision as its cause. An edited text is extracted again. Deleting a
+memory of a remote deletes its sources too, but not what else was derived from them. A profile is derived from many
+memories: any decision about one of them removes the profile, and a new one is written.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -19,11 +20,22 @@ from core.background.model_calls import backlog
 from store import sessions, states, storage
 from store.categories import tab_of
 from store.ledger import ENDED_FIELDS, Override, Tombstone, digest_of
-from store.models import MANUAL_ORIGINS, Memory, PendingExtraction, PendingMedia, owned_by, owner_columns
+from store.models import (
+    IS_SETTLED,
+    MANUAL_ORIGINS,
+    Memory,
+    PendingExtraction,
+    PendingMedia,
+    State,
+    owned_by,
+    owner_columns,
+)
 from store.types import Owner
 
 _Kind = Tombstone.Kind
 _WITH_SOURCE: Final = Memory.HiddenReason.WITH_SOURCE
+_EXTRACTED: Final = Memory.Origin.EXTRACTED
+_UPSTREAM: Final = Memory.Origin.UPSTREAM
 MODEL: Final = Actor.system("model")
 """The actor of what a language model decides."""
 
@@ -32,17 +44,83 @@ def follow(owner: Owner, tombstones: Collection[Tombstone]) -> None:
     """Show or hide the memories of deletions that were just saved or ended, and what was derived from them."""
     ids = {one.memory_id for one in tombstones}
     candidates = _derived_in_sessions_of(owner, ids)
-    by_source = {
-        one.memory_id: _Cause(_Kind.SOURCE_DELETED, one, one.memory_id, one.created_at)
-        for one in tombstones
-        if one.undone_at is None
-    }
-    new = [by_source[name].follower(memory) for memory in candidates for name in by_source.keys() & set(memory.sources)]
+    deletions = {one.memory_id: one for one in tombstones if one.undone_at is None}
+    new = [*_of_derived(candidates, deletions), *_of_sources(owner, candidates, deletions)]
     Tombstone.ledger.bulk_create(new)
     ended = end_followers([one for one in tombstones if one.undone_at is not None])
     states.refresh_memories(owner, ids | ended | {one.memory_id for one in new})
-    if any(memory.chunk_index is None for memory in candidates):
+    _settle(owner, candidates)
+
+
+def _of_derived(candidates: Sequence[Memory], deletions: Mapping[str, Tombstone]) -> Iterator[Tombstone]:
+    """Yield the unsaved tombstones of memories whose sources are deleted."""
+    for memory in candidates:
+        for name in deletions.keys() & set(memory.sources):
+            one = deletions[name]
+            yield _Cause(_Kind.SOURCE_DELETED, one, name, one.created_at).follower(memory)
+
+
+def _of_sources(owner: Owner, candidates: Sequence[Memory], deletions: Mapping[str, Tombstone]) -> Iterator[Tombstone]:
+    """Yield the unsaved tombstones of the sources of a remote's memories that are deleted."""
+    deleted = [one for one in candidates if one.origin == _UPSTREAM and one.memory_id in deletions]
+    sources = _by_id(owner, {name for one in deleted for name in one.sources})
+    for memory in deleted:
+        one = deletions[memory.memory_id]
+        cause = _Cause(_Kind.DERIVED_DELETED, one, memory.memory_id, one.created_at)
+        yield from (cause.follower(sources[name]) for name in memory.sources if name in sources)
+
+
+def _by_id(owner: Owner, memory_ids: Collection[str]) -> dict[str, Memory]:
+    """Return memories by id. No statement for none."""
+    if not memory_ids:
+        return {}
+    found = Memory.objects.filter(owned_by(owner), memory_id__in=list(memory_ids))
+    return {memory.memory_id: memory for memory in found}
+
+
+def _settle(owner: Owner, candidates: Sequence[Memory]) -> None:
+    """Cover messages by what is live of a remote's memories, and replace a model's profile, after decisions."""
+    cover_sources(owner, [one.pk for one in candidates if one.origin == _UPSTREAM])
+    if any(one.chunk_index is None and one.origin == _EXTRACTED for one in candidates):
         replace_profile(owner)
+
+
+def inherit(owner: Owner, derived: Sequence[Memory]) -> None:
+    """Apply the decisions about a remote's memories and their sources that were made before these were known.
+
+    Call inside a transaction that has locked the user.
+    """
+    sources = _by_id(owner, {name for memory in derived for name in memory.sources})
+    ids = {*sources, *(memory.memory_id for memory in derived)}
+    found = Tombstone.ledger.filter(owned_by(owner), memory_id__in=ids, kind=_Kind.DELETED, undone_at__isnull=True)
+    deletions = {one.memory_id: one for one in found}
+    edits = {one.memory_id: one for one in Override.objects.filter(row__in=sources.values(), undone_at__isnull=True)}
+    corrected = (
+        _Cause(_Kind.SOURCE_CORRECTED, edit, name, edit.created_at, digest_of(edit.original_text)).follower(memory)
+        for memory in derived
+        for name, edit in edits.items()
+        if name in memory.sources and edit.text != edit.original_text
+    )
+    new = [*_of_derived(derived, deletions), *_of_sources(owner, derived, deletions), *corrected]
+    Tombstone.ledger.bulk_create(new, ignore_conflicts=True)
+    states.refresh_memories(owner, {one.memory_id for one in new})
+
+
+def cover_sources(owner: Owner, rows: Collection[int], besides: Iterable[str] = ()) -> None:
+    """Cover the sources of a remote's memories (by row id) that are live; show the others, and the messages `besides`.
+
+    `rows` are all of a flush: a message may be the source of several.
+    """
+    covers = dict.fromkeys(besides, storage.Cover())
+    for memory in Memory.objects.filter(pk__in=rows).only("text", "original_text", "sources", "state"):
+        is_live = memory.state == State.LIVE
+        for name in memory.sources:
+            before = covers.get(name, storage.Cover())
+            covers[name] = storage.Cover(
+                before.is_covered or is_live, before.is_replaced or (is_live and memory.is_edited)
+            )
+    if covers:
+        storage.set_cover(owner, covers)
 
 
 def follow_sessions(owner: Owner, session_ids: Collection[str]) -> None:
@@ -94,14 +172,13 @@ def _about(memory: Memory) -> dict[str, Any]:
 
 
 def apply_edits(owner: Owner, memory_ids: Collection[str]) -> None:
-    """Remove a profile that may be derived from memories that their user just edited."""
+    """Apply edits to a profile that may be derived from the memories, and to the sources of a remote's."""
     states.refresh_memories(owner, memory_ids)
-    if any(memory.chunk_index is None for memory in _derived_in_sessions_of(owner, memory_ids)):
-        replace_profile(owner)
+    _settle(owner, _derived_in_sessions_of(owner, memory_ids))
 
 
 def follow_edit(owner: Owner, memory: Memory, former_text: str) -> None:
-    """Hide what a model derived from the former text of an edited memory, and show what it derived from the new one.
+    """Hide what was derived from the former text of an edited memory, and show what was derived from the new one.
 
     Derived memories that the user edited stay, and what a model said about a file, whose name alone was edited. The
     text is queued for extraction if something was hidden, and leaves the queue if it only reads again as before.
@@ -122,12 +199,15 @@ def follow_edit(owner: Owner, memory: Memory, former_text: str) -> None:
     cause = _Cause(_Kind.SOURCE_CORRECTED, override, memory.memory_id, timezone.now(), digest_of(former_text))
     Tombstone.ledger.bulk_create(map(cause.follower, stale))
     states.refresh_memories(owner, {*by_memory, *(one.memory_id for one in stale)})
-    lost = [one for one in stale if not one.is_edited and (one.hidden_at is None or one.hidden_reason == _WITH_SOURCE)]
+    hidden_by_user = [one for one in stale if one.hidden_at and one.hidden_reason != _WITH_SOURCE]
+    lost = [one for one in stale if one.origin == _EXTRACTED and not one.is_edited and one not in hidden_by_user]
     if lost:
         PendingExtraction.objects.create(**_window(owner, memory, lost))
     elif returning and not corrected.filter(memory_id__in=(ids := {one.memory_id for one in returning})).exists():
-        back = [one for one in derived if one.memory_id in ids and not one.is_edited]
-        PendingExtraction.objects.filter(**_window(owner, memory, back or derived)).delete()
+        extracted = [one for one in derived if one.origin == _EXTRACTED]
+        back = [one for one in extracted if one.memory_id in ids and not one.is_edited] or extracted
+        if back:
+            PendingExtraction.objects.filter(**_window(owner, memory, back)).delete()
 
 
 def _window(owner: Owner, memory: Memory, derived: Sequence[Memory]) -> dict[str, Any]:
@@ -167,16 +247,18 @@ def queue_profile(owner: Owner) -> None:
 
 
 def purge(owner: Owner, memory_id: str) -> None:
-    """Purge the memories derived from a memory. Call before that memory is purged, inside its transaction."""
+    """Remove what a model derived from a memory. Call before that memory is purged, inside its transaction."""
     PendingMedia.objects.filter(memory__in=Memory.objects.filter(owned_by(owner), memory_id=memory_id)).delete()
-    derived = [one for one in _derived_in_sessions_of(owner, [memory_id]) if memory_id in one.sources]
+    in_sessions = _derived_in_sessions_of(owner, [memory_id])
+    derived = [one for one in in_sessions if one.origin == _EXTRACTED and memory_id in one.sources]
     if derived:
         storage.remove(owner, derived)
 
 
 def _derived_in_sessions_of(owner: Owner, memory_ids: Collection[str]) -> list[Memory]:
     sessions = Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).values("session_id")
-    return list(Memory.objects.filter(session_id__in=sessions, origin=Memory.Origin.EXTRACTED).order_by("pk"))
+    found = Memory.objects.filter(session_id__in=sessions, origin__in=(_EXTRACTED, _UPSTREAM)).exclude(IS_SETTLED)
+    return list(found.order_by("pk"))
 
 
 def queue_comparison(memory: Memory) -> None:
@@ -211,17 +293,23 @@ def supersede(memories: Sequence[Memory], newer: Memory, at: datetime) -> None:
     states.MEMORIES.refresh(rows)
 
 
-def restore_superseded(owner: Owner, memory_id: str, actor: Actor) -> None:
-    """End what superseded a memory, and unlink it from the newer one."""
-    of_memory = Tombstone.ledger.filter(owned_by(owner), memory_id=memory_id, kind=_Kind.SUPERSEDED)
-    ended = list(of_memory.filter(undone_at__isnull=True))
+def show_again(owner: Owner, memory_id: str, actor: Actor) -> list[str]:
+    """End what superseded a memory, or deleted it with a remote's; return the ids of these other memories.
+
+    A newer memory is unlinked from it.
+    """
+    kinds = (_Kind.SUPERSEDED, _Kind.DERIVED_DELETED)
+    ended = list(Tombstone.ledger.filter(owned_by(owner), memory_id=memory_id, kind__in=kinds, undone_at__isnull=True))
     for one in ended:
         one.end(actor)
     Tombstone.ledger.bulk_update(ended, ENDED_FIELDS)
-    for newer in Memory.objects.filter(owned_by(owner), memory_id__in=[one.other_id for one in ended]):
+    superseding = [one.other_id for one in ended if one.kind == _Kind.SUPERSEDED]
+    for newer in Memory.objects.filter(owned_by(owner), memory_id__in=superseding):
         newer.supersedes = [one for one in newer.supersedes if one != memory_id]
         newer.save(update_fields=["supersedes"])
-    apply_edits(owner, [memory_id])
+    if ended:
+        apply_edits(owner, [memory_id])
+    return [one.other_id for one in ended]
 
 
 def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:

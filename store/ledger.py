@@ -80,8 +80,8 @@ class Tombstone(Decision):
     """A reason to hide a memory, else a resource, else a session: the first of the three ids that is set.
 
     Users and operators make the kind `deleted`, models `superseded`. The other kinds follow from the decision `cause`
-    and end with it; no trash lists them. `other_id` is the source or the newer memory. `other_digest` is of the text
-    that the memory was derived from: `source_corrected` ends when its source has that text again.
+    and end with it; no trash lists them. `other_id` is the source, the derived or the newer memory. `other_digest` is
+    of the text that the memory was derived from: `source_corrected` ends when its source has that text again.
 
     `objects` are the deletions of memories and sessions, as the trash lists them; `ledger` are all rows.
     """
@@ -92,6 +92,7 @@ class Tombstone(Decision):
         SOURCE_DELETED = "source_deleted", _("Source deleted")
         SOURCE_CORRECTED = "source_corrected", _("Source edited")
         SUPERSEDED = "superseded", _("Superseded")
+        DERIVED_DELETED = "derived_deleted", _("Derived memory deleted")
 
     tombstone_id = models.CharField(
         _("tombstone ID"), primary_key=True, max_length=40, default=new_tombstone_id, editable=False

@@ -53,7 +53,8 @@ IS_LIVE: Final = Q(hidden_at=None, session__hidden_at=None, session__deleted_at=
 
 def is_settled_sql(row: str) -> str:
     """Return `IS_SETTLED` as SQL for rows of `store_memory` with that alias."""
-    return f"{row}.delivery_state = '{DeliveryState.PURGED.value}'"
+    # The triggers in databases contain this text, from when rows could be flushed.
+    return f"{row}.delivery_state IN ('flushed', 'purged')"
 
 
 def owned_by(owner: Owner) -> models.Q:
@@ -161,7 +162,8 @@ class Memory(CheckedModel):
     the flush (the turn) that groups memories, `chunk_index` the number of a passage in its file. `is_indexed`: the
     keyword index holds its tokens, `token_count` of them.
     Derived memories name their `sources` and the memories that they replace (`supersedes`), both by memory id;
-    `original_text` is what the model wrote. `is_covered`: see `store.cover`. `payload` is the engine's own data.
+    `original_text` is what the model wrote. `is_covered` and `is_replaced`: see `store.cover`.
+    `payload` is the engine's own data.
     """
 
     class Type(models.TextChoices):
@@ -179,11 +181,12 @@ class Memory(CheckedModel):
         EXTRACTED = "extracted", _("Extracted")
 
     class HiddenReason(models.TextChoices):
-        """The gateway's reasons to hide a derived memory that no user deleted."""
+        """The gateway's reasons to hide a memory that no user deleted."""
 
         SUPERSEDED = "superseded", _("Superseded")
         WITH_SOURCE = "with_source", _("Source deleted")
         REWORDED = "reworded", _("Source edited")
+        WITH_DERIVED = "with_derived", _("Derived memory deleted")
 
     user = models.ForeignKey(
         MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="memories", db_index=False
@@ -234,6 +237,12 @@ class Memory(CheckedModel):
         db_default=False,
         help_text=_("A derived memory of the remote is shown in its place."),
     )
+    is_replaced = models.BooleanField(
+        _("is replaced"),
+        default=False,
+        db_default=False,
+        help_text=_("A user edited that memory, so it is shown without the remote too."),
+    )
     is_indexed = models.BooleanField(_("is indexed"), default=False)
     token_count = models.IntegerField(_("token count"), default=0)
     hidden_at = models.DateTimeField(
@@ -266,6 +275,7 @@ class Memory(CheckedModel):
                 name="memory_not_indexed",
             ),
             models.Index(fields=["user", "session"], condition=models.Q(is_covered=True), name="memory_covered"),
+            models.Index(fields=["session"], condition=models.Q(is_replaced=True), name="memory_replaced"),
             models.Index(
                 fields=["user", "app_id", "project_id"],
                 condition=models.Q(is_indexed=True)

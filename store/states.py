@@ -24,6 +24,7 @@ _REASONS: Final = {
     _Kind.SUPERSEDED: _Reason.SUPERSEDED,
     _Kind.SOURCE_DELETED: _Reason.WITH_SOURCE,
     _Kind.SOURCE_CORRECTED: _Reason.REWORDED,
+    _Kind.DERIVED_DELETED: _Reason.WITH_DERIVED,
 }
 _RANKS: Final = {kind: rank for rank, kind in enumerate(_Kind)}
 _CHECKED_AT_ONCE: Final = 1000

@@ -1,8 +1,8 @@
 """Write and remove memories together with their index entries and statistics."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, NamedTuple, Self
 
 from django.db import connection, transaction
 
@@ -23,6 +23,16 @@ _SESSION_STATE = """
     UNION ALL SELECT 0, memory_id, 3 FROM memories_tombstone
         WHERE user_id = %s AND app_id = %s AND project_id = %s AND undone_at IS NULL AND memory_id IN ({slots})
 """
+
+
+_ROWS_AT_ONCE: Final = 500
+
+
+class Cover(NamedTuple):
+    """Whether a live derived memory covers a message, and whether its user edited it (`store.cover`)."""
+
+    is_covered: bool = False
+    is_replaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +133,24 @@ def reassign(owner: Owner, memories: Sequence[Memory], session: int) -> None:
     keyword.add(owner, entries)
 
 
-def cover(owner: Owner, memories: Sequence[Memory], *, batch_id: str) -> None:
-    """Mark memories as flushed and covered by what a remote derived from them. Call inside a transaction."""
-    found = Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in memories])
-    found.update(memory_type=Memory.Type.EPISODE, batch_id=batch_id)
-    set_covered(owner, [memory.pk for memory in memories], is_covered=True)
-
-
-def set_covered(owner: Owner, rows: Collection[int], *, is_covered: bool) -> None:
-    """Write whether memories (by row id) are covered, in their rows and pages. Call inside a transaction."""
-    of_owner = Memory.objects.select_for_update().filter(owned_by(owner), pk__in=rows)
-    changed = list(of_owner.exclude(is_covered=is_covered).order_by("pk"))
-    for memory in changed:
-        memory.is_covered = is_covered
-    Memory.objects.filter(pk__in=[memory.pk for memory in changed]).update(is_covered=is_covered)
+def set_cover(owner: Owner, covers: Mapping[str, Cover]) -> None:
+    """Write by which memories others are covered, by memory id, in rows and pages. Call inside a transaction."""
+    of_owner = Memory.objects.select_for_update().filter(owned_by(owner), origin=Memory.Origin.EMBEDDED)
+    ids, changed = sorted(covers), []
+    for start in range(0, len(ids), _ROWS_AT_ONCE):
+        for memory in of_owner.filter(memory_id__in=ids[start : start + _ROWS_AT_ONCE]).order_by("pk"):
+            wanted = covers[memory.memory_id]
+            if (memory.is_covered, memory.is_replaced) != wanted:
+                memory.is_covered, memory.is_replaced = wanted
+                changed.append(memory)
+    Memory.objects.bulk_update(changed, Cover._fields, batch_size=_ROWS_AT_ONCE)
     pages.write_cover(owner, [memory for memory in changed if memory.is_indexed])
+
+
+def set_sources(owner: Owner, memories: Sequence[Memory]) -> None:
+    """Save the `sources` of memories. Call inside a transaction."""
+    Memory.objects.bulk_update(memories, ["sources"], batch_size=_ROWS_AT_ONCE)
+    pages.write_cover(owner, [memory for memory in memories if memory.is_indexed])
 
 
 def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:

@@ -81,7 +81,7 @@ def delete(user_pk: UUID, ref: MemoryRef, *, reason: str = "", actor: Actor) -> 
 
 
 def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor) -> Tombstone | None:
-    """Restore a memory from the trash, or one that a newer memory superseded, which has no tombstone.
+    """Restore a memory from the trash, or one that was superseded or deleted with a remote's memory: without tombstone.
 
     Raises: `NotFound`, also if only its session was deleted.
     """
@@ -89,9 +89,8 @@ def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor) -> Tombstone | None:
         active = _active_tombstones(memory.owner, "memory", [memory.memory_id])
         if active:
             return decider.lift_tombstones("memory", active)[0]
-        if memory.hidden_at is None or not memory.superseded_by:
+        if not decider.show_again(memory):
             raise NotFound(_("The memory is not in the trash."))
-        decider.restore_superseded(memory)
         return None
 
 
@@ -523,12 +522,15 @@ class _Decider:
         self._replace({one.memory_id: originals[one.pk] for one in overrides})
         self._record("override_undo", overrides)
 
-    def restore_superseded(self, memory: StoredMemory) -> None:
-        """Show a memory again that a newer one superseded."""
-        derived_memories.restore_superseded(self.owner, memory.memory_id, self.actor)
-        detail = {"superseded_by": memory.superseded_by}
+    def show_again(self, memory: StoredMemory) -> bool:
+        """Show a memory again that another one hid. Return False if none did."""
+        others = derived_memories.show_again(self.owner, memory.memory_id, self.actor)
+        if not others:
+            return False
+        detail = {"superseded_by": memory.superseded_by} if memory.superseded_by else {"deleted_with": others}
         record(self.actor, "memory.restore", memory.memory_id, user_id=self.owner.user_id, detail=detail)
         publish("memory.restored", self.owner.user_pk, **self.owner.scope, memory_ids=[memory.memory_id])
+        return True
 
     def _replace(self, wordings: Mapping[str, Wording]) -> None:
         if wordings:

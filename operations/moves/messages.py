@@ -18,13 +18,13 @@ from core.storable import Repair
 from documents.mime_types import ContentType
 from engines.registry import local_engine
 from memories.models import Override, Tombstone
-from operations.moves.matching import Text, sources_to_clear
 from remote import outbox
 from remote.models import OutboxEntry
 from resources.models import Attachment, Resource
 from resources.services.ingestion import message_of
 from store import storage
 from store.models import DeliveryState, Memory, Session, State, owned_by, owner_columns
+from store.text.matching import Text, sources_to_clear
 from store.types import ENVELOPE, ContentItem, Message, Owner, Role
 
 _IS_PURGED = Q(delivery_state=DeliveryState.PURGED)

@@ -15,11 +15,11 @@ from django.utils import timezone
 from core.errors import Conflict, EngineUnavailable
 from engines.registry import local_engine
 from memories.models import Override, OverrideRevision, Tombstone
-from operations.moves.matching import Match, Text, match
 from store import derived_memories, storage
 from store.models import Memory, Session, owned_by, owner_columns
 from store.port import Replay
 from store.table import MemoryTable
+from store.text.matching import Match, Text, match
 from store.types import Owner, Wording
 
 REPEATS: Final = "Repeats {}, which was deleted or overridden before a move to another engine."

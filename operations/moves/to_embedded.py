@@ -46,8 +46,7 @@ def move(session: Session, on_moved: OnMoved) -> Moved:
         messages = outbox.memories_of(session.owner, entries)
         # What was not replayed is in the memories that stay, which may be deleted.
         storage.remove(session.owner, [row for row in messages if row.memory_id not in replayed])
-        shown = [row.pk for row in messages if row.memory_id in replayed]
-        storage.set_covered(session.owner, shown, is_covered=False)
+        storage.set_cover(session.owner, dict.fromkeys(replayed, storage.Cover()))
         OutboxEntry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
         moved = replace(session.owner, locked, memories, replays, stay=stay)
         sessions.note_left_session(locked)  # EverOS may still have its data under the old id

@@ -13,7 +13,6 @@ from django.utils import timezone
 from core.errors import EngineRefused
 from memories.models import Override
 from memories.services import lookup
-from operations.moves.matching import Text, match
 from operations.moves.messages import messages_of
 from operations.moves.replacement import Changed, Moved, OnMoved, detach
 from remote import outbox, sessions
@@ -22,6 +21,7 @@ from remote.models import OutboxEntry
 from store import storage
 from store.models import Memory, Session
 from store.port import Remote
+from store.text.matching import Text, match
 
 _SENT = (OutboxEntry.State.UNCONFIRMED, OutboxEntry.State.BUFFERED)
 

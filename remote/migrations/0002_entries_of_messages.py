@@ -7,7 +7,7 @@ from remote import former_journal
 _BATCH = 500
 _COLUMNS = (
     "memory_id", "memory_type", "category", "sender_id", "agent_id", "speaker", "text", "batch_id", "seq", "payload",
-    "created_at_ms", "origin", "is_covered", "hidden_at", "chunk_index", "delivery_state", "sent_at",
+    "created_at_ms", "origin", "is_covered", "is_replaced", "hidden_at", "chunk_index", "delivery_state", "sent_at",
 )  # fmt: skip
 _EMPTY = {"chunk_index": None, "delivery_state": "", "sent_at": None}
 
@@ -79,6 +79,6 @@ class Migration(migrations.Migration):
     dependencies = [
         ("remote", "0001_initial"),
         ("memories", "0006_fill_ledger"),
-        ("store", "0011_state"),
+        ("store", "0012_replaced"),
     ]
     operations = [migrations.RunPython(convert, migrations.RunPython.noop, elidable=True)]

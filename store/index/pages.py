@@ -47,7 +47,7 @@ def layout_of(fields: np.dtype[Any], named: Sequence[str], origins: Mapping[str,
 LAYOUT: Final = layout_of(FACTS, NAMED, ORIGINS)
 _PACKED: Final = (
     "session", "created_at_ms", "seq", "token_count", "speaker", "sender_id", "agent_id", "origin", "chunk_index",
-    "is_covered", "text", "original_text", "sources",
+    "is_covered", "is_replaced", "text", "original_text", "sources",
 )  # fmt: skip
 """The columns of a memory that its facts are packed from."""
 Facts = npt.NDArray[np.void]

@@ -172,7 +172,6 @@ def test_a_covered_message_keeps_its_id(gateway: Gateway) -> None:
 # --- (a) a derived memory is deleted or edited ------------------------------------------------------------------------
 
 
-@rule("1a", "the messages of a deleted narrative are not shown after detaching, whether they are deleted or not")
 def test_deleting_a_narrative_deletes_its_messages(gateway: Gateway) -> None:
     gateway.say(BICYCLE)
     gateway.say(DENTIST, session_id="chat:c2", at=10)
@@ -184,7 +183,6 @@ def test_deleting_a_narrative_deletes_its_messages(gateway: Gateway) -> None:
     assert len(gateway.trash()) == 1
 
 
-@rule("1a", "the restore of a narrative does not restore its messages")
 def test_restoring_a_narrative_restores_its_messages(gateway: Gateway) -> None:
     gateway.say(BICYCLE, HEDGEHOG)
     episode = gateway.episode(BICYCLE)
@@ -195,7 +193,6 @@ def test_restoring_a_narrative_restores_its_messages(gateway: Gateway) -> None:
     assert gateway.listed() == sorted([BICYCLE, HEDGEHOG])
 
 
-@rule("1a", "messages that were deleted with a narrative cannot be restored one by one")
 def test_messages_deleted_with_a_narrative_are_restored_one_by_one(gateway: Gateway) -> None:
     gateway.say(BICYCLE, HEDGEHOG)
     gateway.delete(gateway.episode(BICYCLE))
@@ -217,7 +214,6 @@ def test_an_edited_narrative_keeps_its_messages_covered(gateway: Gateway) -> Non
 # --- (b) a message is deleted or corrected ----------------------------------------------------------------------------
 
 
-@rule("1b", "a message that EverOS has read cannot be deleted")
 def test_deleting_a_message_hides_every_narrative_of_it(gateway: Gateway) -> None:
     gateway.say(BICYCLE, HEDGEHOG)
     gateway.say(DENTIST, session_id="chat:c2", at=10)
@@ -228,7 +224,6 @@ def test_deleting_a_message_hides_every_narrative_of_it(gateway: Gateway) -> Non
     assert gateway.trash() == {gateway.ids[BICYCLE]}
 
 
-@rule("1b", "a message that EverOS has read cannot be corrected")
 def test_correcting_a_message_hides_every_narrative_of_it(gateway: Gateway) -> None:
     gateway.say(FLAT)
     gateway.edit(gateway.ids[FLAT], "My flat is in Kiel.")
@@ -236,7 +231,6 @@ def test_correcting_a_message_hides_every_narrative_of_it(gateway: Gateway) -> N
     assert gateway.found("Kiel") == ["My flat is in Kiel."]
 
 
-@rule("1b", "what EverOS derives a second time from deleted messages is shown")
 def test_a_second_derivation_of_deleted_messages_waits_for_a_person(gateway: Gateway) -> None:
     gateway.say(BICYCLE)
     episode = gateway.episode(BICYCLE)
@@ -292,7 +286,6 @@ def test_a_message_deleted_before_it_was_sent_is_never_sent(gateway: Gateway) ->
 # --- (d) detaching and attaching again --------------------------------------------------------------------------------
 
 
-@rule("1d", "after detaching, covered messages are not shown")
 def test_detaching_shows_messages_instead_of_narratives(gateway: Gateway) -> None:
     gateway.say(BICYCLE, HEDGEHOG)
     gateway.detach()
@@ -308,7 +301,6 @@ def test_detaching_keeps_narratives_without_messages(gateway: Gateway) -> None:
     assert gateway.found("velocipede") == [narrative(BICYCLE)]
 
 
-@rule("1d", "while EverOS is detached, its memories are listed instead of their messages")
 def test_attaching_again_recognizes_the_narratives(gateway: Gateway) -> None:
     gateway.say(BICYCLE, HEDGEHOG)
     gateway.say(DENTIST, session_id="chat:c2", at=10)

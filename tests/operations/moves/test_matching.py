@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operations.moves.matching import Match, Text, match
+from store.text.matching import Match, Text, match
 
 TEA = Text("old", "On Friday, alice said: I like green tea with honey. alice said: ok.", "b1")
 NEWS = [Text("n1", "I like green tea with honey", "b1"), Text("n2", "ok", "b1"), Text("n3", "我喜欢咖啡", "b2")]

@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('remote', '0002_entries_of_messages'),
-        ('store', '0011_state'),
+        ('store', '0012_replaced'),
     ]
 
     operations = [

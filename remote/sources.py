@@ -1,0 +1,192 @@
+"""Find the messages that a remote's memories were derived from: it names none, so the words of a flush decide.
+
+A memory's sources are the messages of its flush that share words with it, in doubt all of them: for a memory that
+shares words with none, and for a message that no memory shares words with. Decisions about either hold for both
+(`store.derived_memories`). What a remote derives again from deleted or edited memories waits in the trash.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from django.conf import settings
+from django.db.models import F, Max, Min, Q, QuerySet
+
+from accounts.audit import Actor
+from remote.models import OutboxEntry
+from store import derived_memories, sessions, states, storage
+from store.ledger import Override, Tombstone
+from store.models import Memory, Session, State, owner_columns
+from store.text.matching import MIN_OVERLAP, Text
+from store.types import Owner
+
+REMOTE: Final = Actor.system("remote")
+DERIVED_AGAIN: Final = "derived again"
+"""The reason of a deletion that waits for a person."""
+_MAX_COMMON: Final = 20
+"""Word sequences in more messages than these say nothing about a source."""
+_IS_COPY: Final = Q(origin=Memory.Origin.UPSTREAM, memory_type=Memory.Type.EPISODE)
+_Spans = Sequence[tuple[int, int]]
+"""Times in whole seconds, as EverOS dates memories: the first and the last of each span."""
+
+
+def link(session: Session) -> None:
+    """Link the session's new copies to their sources. Call inside a transaction that has locked the session.
+
+    Sessions of an older version have messages that are replaced by no edited memory until they are linked.
+    """
+    owner = session.owner
+    sessions.lock_decisions(owner)
+    _set_flushes(session)
+    copies = Memory.objects.filter(_IS_COPY, session=session).exclude(state=State.PURGED).defer("payload")
+    new = list(copies.filter(sources=[]).exclude(batch_id="").order_by("pk"))
+    replaced = dict(_messages(session).filter(is_replaced=True).values_list("memory_id", "batch_id"))
+    flushes = {copy.batch_id for copy in new}
+    messages = list(_messages(session).filter(batch_id__in=flushes).defer("payload").order_by("seq", "pk"))
+    for flush_id in flushes:
+        _set_sources(
+            [copy for copy in new if copy.batch_id == flush_id], [one for one in messages if one.batch_id == flush_id]
+        )
+    storage.set_sources(owner, new)
+    derived_memories.inherit(owner, new)
+    _hold(session, new, _spans_of_purged(session, new))
+    if not keeps_text(session):
+        _forget(owner, new, messages)
+    rows = copies.filter(batch_id__in=flushes | set(replaced.values()))
+    derived_memories.cover_sources(owner, list(rows.values_list("pk", flat=True)), besides=replaced)
+
+
+def keeps_text(session: Session) -> bool:
+    """Return False if the messages of the session go when the memories derived from them are here."""
+    return session.kind == Session.Kind.RESOURCE or bool(settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY)
+
+
+def not_linked() -> QuerySet[Session]:
+    """Return the sessions of an older version whose messages are not shown yet without a remote."""
+    replaced = Memory.objects.filter(is_replaced=True)
+    edited = Memory.objects.filter(_IS_COPY, session__in=replaced.values("session")).exclude(sources=[])
+    edited = edited.exclude(text=F("original_text"))
+    return Session.objects.filter(pk__in=replaced.values("session")).exclude(pk__in=edited.values("session"))
+
+
+def hold_repetitions(session: Session, new: Sequence[Memory]) -> None:
+    """Move new copies to the trash that a remote derived again from deleted or edited memories.
+
+    Their times decide. Call inside the transaction that saves them.
+    """
+    former = Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).exclude(
+        pk__in=[memory.pk for memory in new]
+    )
+    decided = [one for one in former.defer("payload") if one.state != State.LIVE or one.is_edited]
+    if decided:
+        _hold(session, new, list(_spans(session, decided)))
+
+
+def _set_flushes(session: Session) -> None:
+    """Link copies to the flush whose messages they are as old as, else to the latest one."""
+    unlinked = list(Memory.objects.filter(_IS_COPY, session=session, batch_id="").only("created_at_ms"))
+    if not unlinked:
+        return
+    flushed = OutboxEntry.objects.filter(session=session).exclude(flush_id="").order_by()
+    spans = list(flushed.values("flush_id").annotate(at=Max("pk"), first=Min("time_ms"), last=Max("time_ms")))
+    spans.sort(key=lambda span: -span["at"])
+    for copy in unlinked:
+        second = copy.created_at_ms // 1000
+        of_time = (one for one in spans if one["first"] // 1000 <= second <= one["last"] // 1000)
+        copy.batch_id = next((one["flush_id"] for one in [*of_time, *spans]), "")
+    Memory.objects.bulk_update(unlinked, ["batch_id"])
+
+
+def _set_sources(copies: Sequence[Memory], messages: Sequence[Memory]) -> None:
+    """Set the sources of the copies of one flush."""
+    overridden = Override.objects.filter(row__in=messages, undone_at__isnull=True)
+    sent = dict(overridden.values_list("row_id", "original_text"))
+    said = [Text(one.memory_id, sent.get(one.pk, one.text)) for one in messages]
+    found = sources_of([Text(copy.memory_id, copy.original_text) for copy in copies], said)
+    for copy in copies:
+        copy.sources = found[copy.memory_id]
+
+
+def sources_of(derived: Sequence[Text], said: Sequence[Text]) -> dict[str, list[str]]:
+    """Return the ids of the messages of a flush that each memory of it was derived from, in doubt too many."""
+    places: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place, message in enumerate(said):
+        for sequence in message.sequences:
+            places[sequence].append(place)
+    sharing = {one.memory_id: _sharing(one, said, places) for one in derived}
+    doubtful = set(range(len(said))).difference(*sharing.values())
+    return {
+        name: [said[place].memory_id for place in sorted(found | doubtful if found else range(len(said)))]
+        for name, found in sharing.items()
+    }
+
+
+def _sharing(derived: Text, said: Sequence[Text], places: dict[tuple[str, ...], list[int]]) -> set[int]:
+    shared: Counter[int] = Counter()
+    for sequence in derived.sequences:
+        found = places.get(sequence, ())
+        if len(found) <= _MAX_COMMON:
+            shared.update(found)
+    return {
+        place
+        for place, count in shared.items()
+        if count >= MIN_OVERLAP * min(len(said[place].sequences), len(derived.sequences))
+    }
+
+
+def _spans_of_purged(session: Session, copies: Sequence[Memory]) -> _Spans:
+    """Return the times of purged messages, from which the copies may be derived too."""
+    if not copies:
+        return []
+    purged = Memory.objects.filter(session=session, state=State.PURGED)
+    return [(at // 1000, at // 1000) for at in purged.values_list("created_at_ms", flat=True)]
+
+
+def _spans(session: Session, copies: Sequence[Memory]) -> Iterator[tuple[int, int]]:
+    """Yield the times of memories, from their first source on."""
+    named = {name for copy in copies for name in copy.sources}
+    times = dict(_messages(session).filter(memory_id__in=named).values_list("memory_id", "created_at_ms"))
+    for copy in copies:
+        of_copy = [copy.created_at_ms, *(times[name] for name in copy.sources if name in times)]
+        yield min(of_copy) // 1000, max(of_copy) // 1000
+
+
+def _hold(session: Session, copies: Sequence[Memory], spans: _Spans) -> None:
+    """Move copies whose times overlap these spans to the trash, where a restore accepts them."""
+    owner, held = session.owner, []
+    for copy, (first, last) in zip(copies, _spans(session, copies), strict=True):
+        if copy.state == State.LIVE and any(start <= last and first <= end for start, end in spans):
+            held.append(copy)
+    Tombstone.objects.bulk_create(
+        Tombstone(
+            **owner_columns(owner),
+            memory_id=copy.memory_id,
+            session_id=session.session_id,
+            row=copy,
+            reason=DERIVED_AGAIN,
+            actor_kind=REMOTE.kind,
+            actor=REMOTE.name,
+        )
+        for copy in held
+    )
+    states.refresh_memories(owner, {copy.memory_id for copy in held})
+
+
+def _forget(owner: Owner, copies: Sequence[Memory], messages: Sequence[Memory]) -> None:
+    """Remove the messages that copies stand for, except those with a decision."""
+    named = {name for copy in copies for name in copy.sources}
+    overridden = Override.objects.filter(row__in=messages, undone_at__isnull=True).values_list("row_id", flat=True)
+    edited = set(overridden)
+    live = Memory.objects.filter(pk__in=[one.pk for one in messages], state=State.LIVE)
+    gone = [one for one in live if one.memory_id in named and one.pk not in edited]
+    storage.remove(owner, gone)
+    flushes = {one.batch_id for one in gone}
+    OutboxEntry.objects.filter(session__in={one.session_id for one in gone}, flush_id__in=flushes).update(memory_ids=[])
+    removed = {one.memory_id for one in gone}
+    for copy in copies:
+        copy.sources = [name for name in copy.sources if name not in removed]
+    storage.set_sources(owner, copies)
+
+
+def _messages(session: Session) -> QuerySet[Memory]:
+    return Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED)
