@@ -5,7 +5,7 @@ from datetime import timedelta
 from itertools import chain, islice
 from typing import Final
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 
 from accounts import audit, idempotency, oauth, oidc, sessions, sign_in
 from accounts.audit import Actor
@@ -17,15 +17,18 @@ from operations.cleanup import orphans, purge
 from operations.external import engine_deletion
 from operations.external.delivery_retry import DeliveryRetry
 from operations.importers import import_from, import_gateway
+from remote import sources
 from resources.services import storage_binding
 from resources.tasks import MAINTENANCE
 from store import rollups
 from store.index import rebuild, words
+from store.models import Session
 from webhooks.services import delivery as webhook_delivery
 
 CLEAN_UP_EVERY: Final = timedelta(minutes=10)
 PURGES_PER_RUN: Final = 50
 INDEXED_BATCHES: Final = 4
+LINKED_SESSIONS: Final = 100
 HANDLERS: Final = (bulk, import_from, import_gateway, operator_jobs)
 """The modules that add their kinds of jobs to `jobs.KINDS` when they are imported."""
 
@@ -87,6 +90,17 @@ def index_words(run: Round) -> bool:
         if run.should_end():
             return False
     return bool(rebuild.pending_count() or words.pending_count())
+
+
+@periodic("link_sources", series=MAINTENANCE)
+def link_sources(run: Round) -> bool:
+    """Link sessions of an older version to what a remote derived from them; return True if there may be more."""
+    for pk in sources.not_linked()[:LINKED_SESSIONS]:
+        if run.should_end():
+            return True
+        with transaction.atomic():
+            sources.link(Session.objects.select_for_update().select_related("user").get(pk=pk))
+    return sources.not_linked().exists()
 
 
 @periodic("check_integrity", every=timedelta(days=1))

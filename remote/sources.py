@@ -61,12 +61,12 @@ def keeps_text(session: Session) -> bool:
     return session.kind == Session.Kind.RESOURCE or bool(settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY)
 
 
-def not_linked() -> QuerySet[Session]:
-    """Return the sessions of an older version whose messages are not shown yet without a remote."""
-    replaced = Memory.objects.filter(is_replaced=True)
-    edited = Memory.objects.filter(_IS_COPY, session__in=replaced.values("session")).exclude(sources=[])
-    edited = edited.exclude(text=F("original_text"))
-    return Session.objects.filter(pk__in=replaced.values("session")).exclude(pk__in=edited.values("session"))
+def not_linked() -> QuerySet[Session, int]:
+    """Return the row ids of sessions of an older version whose messages are not shown yet without a remote."""
+    of_replaced = Memory.objects.filter(is_replaced=True).values("session")
+    edited = Memory.objects.filter(_IS_COPY, session__in=of_replaced).exclude(text=F("original_text"))
+    linked = edited.exclude(sources=[]).values("session")
+    return Session.objects.filter(pk__in=of_replaced).exclude(pk__in=linked).values_list("pk", flat=True)
 
 
 def hold_repetitions(session: Session, new: Sequence[Memory]) -> None:

@@ -131,8 +131,6 @@ def delete(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
     found = browse.get_many(list(rows.order_by("user_id", "pk").values_list("pk", flat=True)))
     active = filter(lookup.is_active, found)
     matching = [memory for memory in active if (shown_agent(memory), memory.memory_id) in wanted]
-    for memory in matching:
-        lookup.require_flushed(memory)
     decisions.delete_many([memory.row for memory in matching], reason="openclaw", actor=principal.actor)
     return {"deleted": len(matching)}
 

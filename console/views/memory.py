@@ -31,7 +31,6 @@ from console.views.resources import VIEW_FILES
 from core.errors import NotFound
 from core.persistence.files import stored_files
 from documents import rendering
-from engines.registry import get_engine
 from memories.queries import Event, history, superseded
 from memories.services import decisions, lookup
 from memories.services.lookup import MemoryRef
@@ -124,7 +123,6 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
-    lookup.require_flushed(found)
     is_shown = found.hidden_at is None  # else the user's own deletion would become the operator's
     changes = decisions.delete_many([row], reason=reason, actor=actor_of(request)) if is_shown else []
     if changes:
@@ -211,7 +209,6 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
             (_("Derived from"), _existing(found, found.sources)),
             (_("Supersedes"), _existing(found, found.supersedes)),
         ],
-        "is_pending": found.memory_type == "unprocessed_message" and get_engine().is_external,
     }
 
 

@@ -4,7 +4,6 @@
 - Memories that the gateway hid can be deleted, and stay so when their source is restored.
 - Restoring a session restores neither memories deleted one by one, nor its resource.
 - Only live memories can be overridden.
-- A message that EverOS has not flushed is an error; bulk calls skip it.
 - An undo reverts only changes of its decision.
 
 Functions lock users before reading, and take a fixed number of statements.
@@ -73,10 +72,9 @@ class OverrideValues:
 def delete(user_pk: UUID, ref: MemoryRef, *, reason: str = "", actor: Actor) -> Tombstone:
     """Move a memory to the trash. Deleting it again returns the same tombstone.
 
-    Raises: `NotFound`, `InvalidInput` if several scopes have the memory, `Conflict` for a message not flushed yet.
+    Raises: `NotFound`, `InvalidInput` if several scopes have the memory.
     """
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
-        lookup.require_flushed(memory)
         return decider.create_tombstones("memory", {memory.memory_id: memory}, reason)[0][memory.memory_id]
 
 
@@ -101,7 +99,6 @@ def override(user_pk: UUID, ref: MemoryRef, values: OverrideValues, *, reason: s
     """
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
         lookup.require_active(memory)
-        lookup.require_flushed(memory)
         [(_, current, _)] = decider.override([(memory, values.applied_to(memory))], reason)
         return current
 
@@ -177,8 +174,7 @@ def delete_many(rows: Collection[int], *, reason: str = "", actor: Actor, job: s
     changes: list[Change] = []
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
-            wanted = {one.memory_id: one for one in memories if lookup.is_flushed(one)}
-            _, created = decider.create_tombstones("memory", wanted, reason)
+            _, created = decider.create_tombstones("memory", {one.memory_id: one for one in memories}, reason)
             shown = {memory.row for memory in memories if memory.hidden_at is None}
             changes += [[one.row_id, one.tombstone_id] for one in created if one.row_id in shown]
     return changes
@@ -189,11 +185,8 @@ def delete_of_sender(
 ) -> int:
     """Move the messages of a sender, of one session or of all, to the trash. Return their number.
 
-    Uploaded files and manual memories stay. An interrupted call has deleted a part: repeat it. Raises: `Conflict` for
-    EverOS, whose memories mix the words of all speakers.
+    Uploaded files and manual memories stay. An interrupted call has deleted a part: repeat it.
     """
-    if get_engine().is_external:
-        raise Conflict(_("EverOS writes one text of all speakers of a session. Delete the session instead."))
     found = visible(Memory.objects.filter(owned_by(owner), sender_id=sender_id, hidden_at__isnull=True))
     found = found.filter(origin=Memory.Origin.EMBEDDED).exclude(session__kind=Session.Kind.RESOURCE)
     if session_id is not None:
@@ -242,8 +235,7 @@ def override_many(rows: Collection[int], values: OverrideValues, *, actor: Actor
     changes: list[Change] = []
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
-            flushed = [memory for memory in memories if lookup.is_flushed(memory)]
-            wanted = [(memory, values.applied_to(memory)) for memory in flushed if lookup.is_active(memory)]
+            wanted = [(memory, values.applied_to(memory)) for memory in memories if lookup.is_active(memory)]
             overridden = decider.override([(memory, new) for memory, new in wanted if new != _wording(memory)])
             changes += [[memory.row, current.override_id, number] for memory, current, number in overridden]
     return changes

@@ -74,17 +74,6 @@ def require_active(memory: StoredMemory) -> None:
         raise Conflict(_("The memory is in the trash. Restore it first."))
 
 
-def is_flushed(memory: StoredMemory) -> bool:
-    """Return False for a message that EverOS will replace by memories, to which a decision would not apply."""
-    return memory.memory_type != "unprocessed_message" or not get_engine().is_external
-
-
-def require_flushed(memory: StoredMemory) -> None:
-    """Raise `Conflict` for a message that is not flushed yet."""
-    if not is_flushed(memory):
-        raise Conflict(_("The message is not a memory yet. Flush its session first."))
-
-
 def lock_user(user_pk: UUID) -> None:
     """Lock a user, to serialize decisions about their memories. Call inside a transaction.
 

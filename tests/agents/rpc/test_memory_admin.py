@@ -371,19 +371,6 @@ def test_more_than_a_thousand_items_are_refused(alice: Person) -> None:
     assert refusal(of_user(alice), "memory.admin.delete", items=items)["payload"]["status"] == 400
 
 
-def test_a_failing_deletion_deletes_nothing(alice: Person, upstream: StubUpstream) -> None:
-    principal = of_user(alice)
-    added = add(principal, "by hand")
-    say(alice, "chat:c1", "not a memory yet", flush=False)
-    unflushed = Memory.objects.get(memory_type="unprocessed_message")
-    Memory.objects.filter(pk=unflushed.pk).update(agent_id="main")
-    items = [{"agentId": "main", "id": memory_id} for memory_id in (added, unflushed.memory_id)]
-    answer = refusal(principal, "memory.admin.delete", items=items)
-    assert answer["payload"]["status"] == 409
-    assert "Flush its session first" in answer["payload"]["error"]
-    assert texts(principal) == ["by hand"]
-
-
 # --- isolation of users ----------------------------------------------------------------------------------------------
 
 
