@@ -1,28 +1,31 @@
 """The embedded engine with a remote: messages are memories here, and are sent to the remote that derives further ones.
 
-While a remote is attached, it answers the searches. Rows and their outbox entries are written in one transaction, then
-the messages are sent.
+While a remote is attached, it answers the searches. An add is acknowledged when rows and outbox entries are stored, in
+one transaction; the background task sends them, a flush first what its session lacks there. A remote that is away
+loses and delays nothing here.
 """
 
 import logging
+import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.utils import timezone
 
+from core.background.tasks import enqueue
 from core.errors import EngineError
 from core.ids import parse_session_id
+from core.times import to_ms
 from documents.reader import read_document, reading_for
 from engines.embedded import ingest
 from engines.embedded.engine import Clock, EmbeddedEngine
 from remote import deletions, outbox
 from remote import sessions as external_sessions
-from remote.everos import Delivered, EverOS
-from remote.outbox import Batch
+from remote.everos import EverOS
 from store import sessions, storage
-from store.models import Memory, Session
-from store.port import AddResult, FlushResult, Health, KeptAsText, engine_call
+from store.models import Memory, Session, State
+from store.port import AddResult, FlushResult, Health, engine_call
 from store.types import Message, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.upstream")
@@ -50,69 +53,58 @@ class AttachedEngine(EmbeddedEngine):
 
     @engine_call
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
-        """Store messages and send them. A message that was stored before a remote was attached is not sent.
+        """Store messages, which are sent later. A message that was stored before a remote was attached is not sent.
 
-        Raises: `EngineRefused` for a deleted session and for what the remote refuses, of which no row stays.
+        The file of a resource that cannot be read here is sent at once. Raises: `EngineRefused` for a deleted session;
+        the errors of the remote for such a file.
         """
-        self.remote.require_available(owner)
-        outbox.require_sendable(messages)
-        with self.remote.writing(owner, session_id):
-            session, batches = self._record(owner, session_id, messages)
-            delivered, kept = Delivered("accumulated", ""), []
-            for batch in batches:
-                delivered = self.remote.deliver(owner, session, batch)
-                given = {entry.timestamp_ms: entry.message for entry in batch.entries}
-                kept += [(given[one.timestamp_ms], one) for one in delivered.kept_as_text]
-        places = [
-            KeptAsText(position, one.item, one.cause)
-            for position, message in enumerate(messages)
-            for given_message, one in kept
-            if given_message == message
-        ]
-        return AddResult(delivered.status, len(messages), delivered.request_id, places)
-
-    def _record(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> tuple[Session, list[Batch]]:
-        """Store the messages with their outbox entries; return the batches to send: new ones, and unconfirmed ones."""
         named = outbox.by_id(session_id, messages)  # reads files, so before the transaction
-        drafts = {message_id: self._drafts_of(owner, session_id, one) for message_id, one in named.items()}
+        unread: list[tuple[ingest.Part, str]] = []
+        drafts = {one: self._drafts_of(owner, session_id, message, unread) for one, message in named.items()}
         with transaction.atomic():
             session = external_sessions.claim(owner, session_id)
-            known, batches = outbox.recorded(session, named)
+            known = outbox.known(session, named)
             stored = _store(owner, session, {one: parts for one, parts in drafts.items() if one not in known})
-            if stored:
-                batches.append(outbox.record(session, {one: named[one] for one in stored}, stored))
-        return session, batches
+            outbox.record(session, {one: _without(named[one], unread) for one in stored}, stored)
+        if session.kind == Session.Kind.RESOURCE and not all(stored.values()):
+            self.remote.send(owner, session, named)
+        else:
+            enqueue("retry_deliveries")
+        return AddResult("accumulated", len(messages), uuid.uuid4().hex, ingest.kept_as_text(messages, unread))
 
-    def _drafts_of(self, owner: Owner, session_id: str, message: Message) -> list[_Draft]:
-        """Return the memories of a message. What cannot be read here is left to the remote.
+    def _drafts_of(
+        self, owner: Owner, session_id: str, message: Message, unread: list[tuple[ingest.Part, str]]
+    ) -> list[_Draft]:
+        """Return the memories of a message, and add the addresses to `unread` that are kept as text.
 
-        Files at addresses are read by the remote alone.
+        The file of a resource that cannot be read here is left to the remote, and so are files at its addresses.
         """
         drafts = []
+        kind = parse_session_id(session_id).kind
         for part in ingest.parts_of(owner, session_id, [message]):
-            item = part.item
-            if item is not None and storage.known(owner, [part.first_id]):
+            is_of_resource = part.item is not None and part.item.is_of_resource(kind)
+            if part.item is not None and storage.known(owner, [part.first_id]):
                 drafts.append(_Draft(part, None))
-                continue
-            is_addressed = item is not None and item.file is None and item.type not in {"image", "audio"}
-            draft = self._unread(part, session_id) if is_addressed else self._read_part(owner, part, session_id)
-            drafts.append(_Draft(part, draft))
+            elif part.item is not None and is_of_resource and part.item.file is None:
+                drafts.append(_Draft(part, storage.Draft.of(part.first_id, [])))
+            else:
+                drafts.append(_Draft(part, self._read_part(owner, part, unread, is_of_resource=is_of_resource)))
         return drafts
 
-    def _read_part(self, owner: Owner, part: ingest.Part, session_id: str) -> storage.Draft:
+    def _read_part(
+        self, owner: Owner, part: ingest.Part, unread: list[tuple[ingest.Part, str]], *, is_of_resource: bool
+    ) -> storage.Draft:
         try:
             with reading_for(owner.user_pk):
-                return ingest.draft_of(part, self._read, self._fetch)
+                return self._draft_of(part)
         except EngineError as error:
-            logger.info("A file is left to the remote, because it cannot be read here: %s", error.detail)
-        return self._unread(part, session_id)
-
-    @staticmethod
-    def _unread(part: ingest.Part, session_id: str) -> storage.Draft:
-        """Return the name and address of a file in a message; nothing for the file of a resource."""
-        kind = parse_session_id(session_id).kind
-        is_of_resource = part.item is not None and part.item.is_of_resource(kind)
-        return storage.Draft.of(part.first_id, []) if is_of_resource else ingest.as_text(part)
+            if is_of_resource:
+                logger.info("A file is left to the remote, because it cannot be read here: %s", error.detail)
+                return storage.Draft.of(part.first_id, [])
+            if part.item is None or part.item.uri is None:
+                raise
+            unread.append((part, error.detail))
+        return ingest.as_text(part)
 
     def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
         """Return False: the remote stores nothing of a file that it cannot read."""
@@ -120,7 +112,21 @@ class AttachedEngine(EmbeddedEngine):
 
     @engine_call
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
-        return self.remote.flush(owner, session_id)
+        """Have the remote derive memories. If it does not, it is asked later, and the result is what is stored here.
+
+        Raises: the errors of the remote for a session of which nothing can be read here.
+        """
+        try:
+            return self.remote.flush(owner, session_id)
+        except EngineError as error:
+            session = external_sessions.find(owner, session_id)
+            count = 0 if session is None else session.memories.filter(state=State.LIVE).count()
+            if session is None or not count:
+                raise
+            now = self._clock()
+            external_sessions.mark_flush_sent(session, now)
+            enqueue("retry_deliveries")
+            return FlushResult("extracted", count, uuid.uuid4().hex, to_ms(now), degraded=error.detail)
 
     @engine_call
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
@@ -149,6 +155,13 @@ class AttachedEngine(EmbeddedEngine):
 
     def capabilities(self) -> Mapping[str, bool]:
         return self.remote.capabilities()
+
+
+def _without(message: Message, unread: Sequence[tuple[ingest.Part, str]]) -> Message:
+    """Return the message with text instead of addresses that could not be read: nobody else may read them either."""
+    items = [part.item for part, _cause in unread if part.message == message]
+    content = tuple(item.as_text() if item in items else item for item in message.content)
+    return replace(message, content=content) if items else message
 
 
 def _store(owner: Owner, session: Session, drafts: Mapping[str, Sequence[_Draft]]) -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ def of_rows(user: MemoryUser) -> list[FileKey]:
     uploads = Resource.objects.filter(NOT_PURGED, user=user).exclude(storage_path="")
     found = set(map(file_key, uploads.values_list("storage_path", flat=True)))
     attached = Attachment.objects.filter(user=user, source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
-    items = (item for message in outbox.unconfirmed_messages(user.pk) for item in message.content)
+    items = (item for message in outbox.waiting_messages(user.pk) for item in message.content)
     unconfirmed = [str(item.file) for item in items if item.file]
     return sorted(found.union(filter(is_key, [*attached.values_list("internal_uri", flat=True), *unconfirmed])))
 

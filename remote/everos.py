@@ -4,11 +4,11 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import PurePath
-from typing import NamedTuple
+from types import MappingProxyType
 
 from django.db import transaction
 from django.utils import timezone
@@ -24,7 +24,7 @@ from remote import mirror, outbox
 from remote import search as everos_search
 from remote import sessions as external_sessions
 from remote.client import content, failures
-from remote.client.client import AddAnswer, Client
+from remote.client.client import Client
 from remote.engine_ids import AgentNames
 from remote.outbox import Batch, Entry
 from store.models import PendingDeletion, Session
@@ -37,24 +37,6 @@ _STAGED_AT_ONCE = 200
 _CAPABILITIES_TIME = timedelta(seconds=30)
 _CAPABILITIES = ("keyword", "vector", "hybrid", "agentic", "llm", "delete")
 _HEALTH_SECONDS = 2.0
-
-
-class KeptItem(NamedTuple):
-    """An item of a message that was kept as text. `timestamp_ms` is that of the message's entry."""
-
-    timestamp_ms: int
-    item: int
-    cause: str
-
-
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """A batch that EverOS has: its answer, the messages as they were sent, and the items that were kept as text."""
-
-    status: str
-    request_id: str
-    messages: Sequence[Message] = ()
-    kept_as_text: Sequence[KeptItem] = ()
 
 
 class EverOS:
@@ -83,9 +65,25 @@ class EverOS:
         self._writers = Bulkhead(1)
         self._capabilities: tuple[datetime, Mapping[str, bool]] | None = None
 
-    def require_available(self, owner: Owner) -> None:
-        """Raise `EngineUnavailable` while the circuit breaker is open. No SQL statement."""
-        self._client_of(owner).require_closed()
+    @database_errors()
+    def send(self, owner: Owner, session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> None:
+        """Send what waits of a session. What EverOS refuses for good is set aside, and the last refusal is raised.
+
+        `given` are messages by id whose one-time addresses are not stored.
+        """
+        with self.writing(owner, session.session_id):
+            self._client_of(owner).require_closed()
+            if refusal := self._send_pending(owner, session, given):
+                raise refusal
+
+    def _send_pending(
+        self, owner: Owner, session: Session, given: Mapping[str, Message] = MappingProxyType({})
+    ) -> EngineRefused | None:
+        """Send what waits of a session; return the last refusal."""
+        refusal = None
+        while batch := outbox.take(session, given):
+            refusal = self._deliver(owner, session, batch) or refusal
+        return refusal
 
     def writing(self, owner: Owner, session_id: str) -> AbstractContextManager[None]:
         """Allow one writer per session at a time, as EverOS does.
@@ -97,14 +95,15 @@ class EverOS:
 
     @database_errors()
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
-        """Have EverOS extract a session, and wait for its memories. Unconfirmed messages are sent first."""
+        """Have EverOS extract a session, and wait for its memories. What it lacks of the session is sent first."""
         with self.writing(owner, session_id):
             session = external_sessions.find(owner, session_id)
             if session is None or session.deleted_at is not None:
                 return FlushResult("no_extraction", 0, "", None)
             self._client_of(owner).require_closed()
             for batch in outbox.unconfirmed(session):
-                self.deliver(owner, session, batch)
+                self._deliver(owner, session, batch)
+            self._send_pending(owner, session)
             flush = self._flush_of(owner, session)
             answer = flush.send()
         return flush.settle(answer)
@@ -154,16 +153,13 @@ class EverOS:
     def retry_unconfirmed(self, owner: Owner, session: Session) -> list[Message]:
         """Deliver unconfirmed messages whose calls have ended, and return those that arrived.
 
-        Messages that EverOS refuses permanently are dropped; their callers already received an error. Addresses that
-        are refused now, or that EverOS cannot read, are sent as text.
+        Addresses that are refused now, or that EverOS cannot read, are sent as text.
         """
         arrived: list[Message] = []
         with self.writing(owner, session.session_id):
             for batch in outbox.unconfirmed(session):
-                try:
-                    arrived += self.deliver(owner, session, batch, has_settled=True).messages
-                except EngineRefused as error:
-                    logger.warning("EverOS: an unconfirmed message was refused: %s", error.detail)
+                if self._deliver(owner, session, batch, has_settled=True) is None:
+                    arrived += [entry.message for entry in batch.entries]
         return arrived
 
     @database_errors()
@@ -229,15 +225,21 @@ class EverOS:
     def _record_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
         named = outbox.by_id(staging.session_id, messages)
         with transaction.atomic():
-            known, batches = outbox.recorded(staging, named)
+            known = outbox.known(staging, named)
             new = {message_id: message for message_id, message in named.items() if message_id not in known}
             if new:
-                batches.append(outbox.record(staging, new, {}))
-        for batch in batches:
-            self.deliver(owner, staging, batch)
+                outbox.record(staging, new, {})
+        refusals = [self._deliver(owner, staging, batch) for batch in outbox.unconfirmed(staging)]
+        refusals.append(self._send_pending(owner, staging))
+        for refusal in filter(None, refusals):
+            raise refusal
 
-    def deliver(self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False) -> Delivered:
-        """Send a batch; if the outcome is unknown, it stays unconfirmed.
+    def _deliver(
+        self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False
+    ) -> EngineRefused | None:
+        """Send a batch; if the outcome is unknown, it stays unconfirmed. Return a permanent refusal of a message.
+
+        A refused batch is sent again in halves, so that only the refused messages are set aside.
 
         A batch that was sent before is sent again only after the earlier call has ended, because a message that arrives
         after a flush would become a duplicate. `has_settled`: it has ended; otherwise wait first.
@@ -245,39 +247,47 @@ class EverOS:
         if not (batch.is_new or has_settled):
             self._sleep(self._client.settle_seconds)
         try:
-            answer, batch, kept = self._send_or_keep_as_text(owner, session, batch)
+            is_sent = self._send_or_keep_as_text(owner, session, batch)
         except OutcomeUnknown:
             external_sessions.schedule_retry(session, self._clock() + timedelta(seconds=self._client.timeout_seconds))
             raise
         except EngineError as error:
-            if batch.is_new or error.is_permanent:
-                outbox.drop(session, batch)
+            if isinstance(error, EngineRefused) and error.is_permanent:
+                return self._set_aside(owner, session, batch, error)
+            if batch.is_new:
+                outbox.wait(session, batch)
             raise
-        if answer is None:
-            outbox.drop_empty(session, batch)
-            answer = "accumulated", ""
-        else:
+        if is_sent:
             outbox.confirm(session, batch)
-        return Delivered(*answer, tuple(entry.message for entry in batch.entries), kept)
+        else:
+            outbox.withhold(session, batch)
+        return None
 
-    def _send_or_keep_as_text(
-        self, owner: Owner, session: Session, batch: Batch
-    ) -> tuple[tuple[str, str] | None, Batch, list[KeptItem]]:
+    def _set_aside(self, owner: Owner, session: Session, batch: Batch, refusal: EngineRefused) -> EngineRefused | None:
+        """Set the messages of a batch aside that EverOS refuses, and send the others."""
+        if len(batch.entries) == 1:
+            logger.warning("EverOS: a message was refused: %s", refusal.detail)
+            outbox.refuse(session, batch, refusal.detail)
+            return refusal
+        refusals = [self._deliver(owner, session, half, has_settled=True) for half in outbox.split(session, batch)]
+        return next(filter(None, refusals), None)
+
+    def _send_or_keep_as_text(self, owner: Owner, session: Session, batch: Batch) -> bool:
         """Send a batch without addresses that are refused now, and without any if EverOS cannot read one of them."""
-        batch, refused = _keep_as_text(session, batch, _refusal_of)
+        batch, _is_changed = _keep_as_text(session, batch, _refusal_of)
         try:
-            return self._send(owner, session, batch), batch, refused
+            return self._send(owner, session, batch)
         except (EngineRefused, failures.AddFailed) as error:  # EverOS stored nothing of it
             cause = error.detail
-            batch, unread = _keep_as_text(
+            batch, is_changed = _keep_as_text(
                 session, batch, lambda item: None if item.is_of_resource(session.kind) else cause
             )
-            if not unread:
+            if not is_changed:
                 raise
-        return self._send(owner, session, batch), batch, refused + unread
+        return self._send(owner, session, batch)
 
-    def _send(self, owner: Owner, session: Session, batch: Batch) -> tuple[str, str] | None:
-        """Send a batch, with documents as text if EverOS has no parser for them. Return None if nothing was sent."""
+    def _send(self, owner: Owner, session: Session, batch: Batch) -> bool:
+        """Send a batch, with documents as text if EverOS has no parser for them. Return False if nothing was sent."""
         with ExitStack() as copies:
             local = replace(batch, entries=tuple(_with_copies(entry, copies) for entry in batch.entries))
             try:
@@ -287,9 +297,7 @@ class EverOS:
                     raise
                 return self._send_as(owner, session, local, inline_documents=True)
 
-    def _send_as(
-        self, owner: Owner, session: Session, batch: Batch, *, inline_documents: bool
-    ) -> tuple[str, str] | None:
+    def _send_as(self, owner: Owner, session: Session, batch: Batch, *, inline_documents: bool) -> bool:
         client = self._client_of(owner)
         deadline = client.deadline()
         agents = AgentNames(owner.user_pk)
@@ -303,7 +311,6 @@ class EverOS:
             messages += content.wire_messages(
                 entry.message, sender_id, entry.timestamp_ms, inline_documents=inline_documents
             )
-        answer: AddAnswer | None = None
         has_arrived = partial(outbox.has_arrived, session, batch)
         for start in range(0, len(messages), content.MAX_MESSAGES_PER_CALL):
             payload = {
@@ -316,12 +323,12 @@ class EverOS:
                 "defer_extraction": True,
             }
             try:
-                answer = client.add(payload, deadline, is_repeat=not batch.is_new, is_done=has_arrived)
+                client.add(payload, deadline, is_repeat=not batch.is_new, is_done=has_arrived)
             except EngineUnavailable as error:
                 if start:  # part of the batch has arrived already
                     raise OutcomeUnknown(error.detail, retry_after_seconds=error.retry_after_seconds) from error
                 raise
-        return (answer.status, answer.request_id) if answer else None
+        return bool(messages)
 
 
 def _refusal_of(item: ContentItem) -> str | None:
@@ -333,14 +340,12 @@ def _refusal_of(item: ContentItem) -> str | None:
     return None
 
 
-def _keep_as_text(
-    session: Session, batch: Batch, cause_of: Callable[[ContentItem], str | None]
-) -> tuple[Batch, list[KeptItem]]:
-    """Return the batch with text instead of addresses for which there is a cause, also in the outbox.
+def _keep_as_text(session: Session, batch: Batch, cause_of: Callable[[ContentItem], str | None]) -> tuple[Batch, bool]:
+    """Return the batch with text instead of addresses for which there is a cause, also in the outbox; True if any.
 
     Raises: `Unreadable` for the file of a resource, which is nothing without its file.
     """
-    found: list[KeptItem] = []
+    is_changed = False
     messages = []
     for entry in batch.entries:
         items = list(entry.message.content)
@@ -351,9 +356,9 @@ def _keep_as_text(
             if item.is_of_resource(session.kind):
                 raise Unreadable(cause)
             items[index] = item.as_text()
-            found.append(KeptItem(entry.timestamp_ms, index, cause))
+            is_changed = True
         messages.append(replace(entry.message, content=tuple(items)))
-    return (outbox.replace_messages(session, batch, messages) if found else batch), found
+    return (outbox.replace_messages(session, batch, messages) if is_changed else batch), is_changed
 
 
 def _with_copies(entry: Entry, copies: ExitStack) -> Entry:

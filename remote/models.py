@@ -1,5 +1,6 @@
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
@@ -9,19 +10,25 @@ from store.models import Owned, Session
 
 
 class OutboxEntry(CheckedModel, Owned):
-    """A message that a remote has, or that is being sent to it.
+    """A message that waits for a remote, is being sent to it, or is there.
 
     `memory_ids` are its memories here. `message` is its content as JSON, empty once it may not be sent again.
     `time_ms` and `span_ms` are the time that identifies it at the remote: no other message of its session has it.
     """
 
     class State(models.TextChoices):
-        """`UNCONFIRMED`: sent, outcome unknown. `PURGED`: a memory of it was purged, so it is never sent again."""
+        """`UNCONFIRMED`: sent, outcome unknown. `BUFFERED`: the next flush takes it. `REFUSED`: set aside, see `cause`.
 
+        `WITHHELD`: never sent, because it was deleted or edited before, or the remote takes no such message. `PURGED`:
+        a memory of it was purged, so it is never sent again.
+        """
+
+        PENDING = "pending", _("Pending")
         UNCONFIRMED = "unconfirmed", _("Unconfirmed")
         BUFFERED = "buffered", _("Buffered")
         FLUSHED = "flushed", _("Flushed")
         REFUSED = "refused", _("Refused")
+        WITHHELD = "withheld", _("Withheld")
         PURGED = "purged", _("Purged")
 
     # The indexes below begin with user and session.
@@ -42,6 +49,8 @@ class OutboxEntry(CheckedModel, Owned):
     state = models.CharField(_("state"), max_length=12, choices=State)
     call_id = models.CharField(_("call ID"), max_length=64, blank=True, help_text=_("Of an unconfirmed call."))
     flush_id = models.CharField(_("flush ID"), max_length=64, blank=True, help_text=_("Of the flush that took it."))
+    cause = models.CharField(_("cause"), max_length=500, blank=True, help_text=_("Why the remote refused it."))
+    recorded_at = models.DateTimeField(_("recorded at"), default=timezone.now, editable=False)
     sent_at = models.DateTimeField(
         _("sent at"), null=True, blank=True, help_text=_("When an unconfirmed message was first sent.")
     )
@@ -60,10 +69,18 @@ class OutboxEntry(CheckedModel, Owned):
             models.Index(fields=["user", "message_id"], name="outbox_by_id"),
             # Read by each add for free times, by flushes, and by searches for unprocessed messages of the remote.
             models.Index(fields=["session", "time_ms"], name="outbox_in_session"),
+            # Read by searches for memories of other remotes.
+            models.Index(fields=["user", "base_url"], name="outbox_by_remote"),
+            # Read by the delivery.
+            models.Index(fields=["user", "session"], condition=Q(state="pending"), name="outbox_pending"),
             # Read by the retry of deliveries, and by the check for messages that are no longer retried.
             models.Index(fields=["sent_at"], condition=Q(state="unconfirmed"), name="outbox_unconfirmed"),
-            # Read for the files of unconfirmed messages, which must stay.
-            models.Index(fields=["user"], condition=Q(state="unconfirmed"), name="outbox_unconfirmed_user"),
+            # Read for the files of unsent and unconfirmed messages, which must stay.
+            models.Index(
+                fields=["user"], condition=Q(state__in=("pending", "unconfirmed")), name="outbox_waiting_user"
+            ),
+            # Read by the page of the remote and by checks.
+            models.Index(fields=["id"], condition=Q(state="refused"), name="outbox_refused"),
             # Read by the retry of flushes, and by searches for messages that the remote finds.
             models.Index(fields=["session"], condition=Q(state="buffered"), name="outbox_buffered"),
         ]

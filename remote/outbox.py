@@ -1,15 +1,17 @@
-"""The outbox: messages sent to EverOS, so that a repeated add stays one message.
+"""The outbox: messages for EverOS, in the order in which they were added, each sent once.
 
 EverOS identifies a message by session, time and position in the call, and silently drops the second of two that share
 them; after a flush it forgets them. So each message gets a unique time, and a confirmed message is never sent again.
-The memories of a message are rows here, stored with its entry and removed again if EverOS refuses it.
+The memories of a message are rows here, stored with its entry. A message with a decision is withheld.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 import orjson
@@ -19,14 +21,12 @@ from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from core import readable
-from core.errors import TimestampOutOfRange
-from core.messages import Message as _
 from core.persistence import files, sql
 from core.persistence.file_keys import file_key
 from remote import sources
 from remote.models import OutboxEntry
-from store import storage
-from store.models import Memory, Session, owned_by
+from store.ledger import Override
+from store.models import Memory, Session, State, owned_by
 from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner, Role
 
 _FIRST_MS = 10**12  # 9 September 2001
@@ -39,7 +39,13 @@ _IS_OF_PEOPLE = Q(category__in=("full_context_user", PARTICIPANT_CATEGORY))
 _State = OutboxEntry.State
 _IS_UNCONFIRMED = Q(state=_State.UNCONFIRMED)
 _IS_BUFFERED = Q(state=_State.BUFFERED)
+_IS_PENDING = Q(state=_State.PENDING)
 _IS_SENT = Q(state__in=(_State.UNCONFIRMED, _State.BUFFERED))
+_IS_WAITING = Q(state__in=(_State.PENDING, _State.UNCONFIRMED))
+_IS_SET_ASIDE = Q(state__in=(_State.WITHHELD, _State.REFUSED))
+MAX_MESSAGES: Final = 200
+"""The most messages of a call: another user waits for it."""
+_SESSIONS_READ: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,43 +76,25 @@ class Batch:
     is_new: bool
 
 
-class Recorded(NamedTuple):
-    """The ids of messages that the outbox has, and the batches of the unconfirmed ones among them."""
-
-    message_ids: set[str]
-    batches: list[Batch]
-
-
-def require_sendable(messages: Iterable[Message]) -> None:
-    """Raise `TimestampOutOfRange` for a message that EverOS would date wrongly."""
-    if any(message.timestamp_ms < _FIRST_MS for message in messages):
-        raise TimestampOutOfRange(
-            _("timestamp: EverOS cannot store messages from before 9 September 2001; the embedded engine can.")
-        )
-
-
 def by_id(session_id: str, messages: Iterable[Message]) -> dict[str, Message]:
     """Return the messages by message id, each once. Reads their files."""
     return {message_id_of(session_id, message): message for message in messages}
 
 
-def recorded(session: Session, named: Mapping[str, Message]) -> Recorded:
-    """Return which of the messages the outbox has. The caller has locked the session."""
-    found = sql.rows(
-        f"SELECT message_id, state, call_id {_OF_SESSION} AND message_id IN ({sql.slots(named)})",
-        [session.pk, *named],
-    )
-    unconfirmed_ids = {call_id for _id, state, call_id in found if state == _State.UNCONFIRMED}
-    batches = _batches(session, unconfirmed_ids, named) if unconfirmed_ids else []
-    return Recorded({message_id for message_id, *_rest in found}, batches)
+def known(session: Session, named: Mapping[str, Message]) -> set[str]:
+    """Return the ids of messages that the outbox has; refused ones wait again. The caller has locked the session."""
+    found = entries(session).filter(message_id__in=list(named))
+    found.filter(state=_State.REFUSED).update(state=_State.PENDING, cause="")
+    return set(found.values_list("message_id", flat=True))
 
 
-def record(session: Session, named: Mapping[str, Message], memory_ids: Mapping[str, Sequence[str]]) -> Batch:
-    """Record new messages of a session that the caller has locked, and return the batch to send.
+def record(session: Session, named: Mapping[str, Message], memory_ids: Mapping[str, Sequence[str]]) -> None:
+    """Record new messages of a session that the caller has locked. Call inside a transaction.
 
-    `memory_ids` are the memories that were stored for each. Call inside a transaction.
+    `memory_ids` are the memories that were stored for each.
     """
-    call_id, sent_at = uuid4().hex, timezone.now()
+    if not named:
+        return
     times = _free_times(session, list(named.values()))
     rows = [
         OutboxEntry(
@@ -122,22 +110,77 @@ def record(session: Session, named: Mapping[str, Message], memory_ids: Mapping[s
             message=as_json(message),
             time_ms=time_ms,
             span_ms=message.span_ms,
-            state=_State.UNCONFIRMED,
-            call_id=call_id,
-            sent_at=sent_at,
+            state=_State.PENDING if _is_taken(message) else _State.WITHHELD,
+            recorded_at=timezone.now(),
         )
         for (message_id, message), time_ms in zip(named.items(), times, strict=True)
     ]
     with connection.cursor() as cursor:
         sql.insert(cursor, rows)
-    entries = tuple(Entry(message, time_ms) for message, time_ms in zip(named.values(), times, strict=True))
-    return Batch(call_id, entries, is_new=True)
+
+
+def _is_taken(message: Message) -> bool:
+    """Return False for the system role, which EverOS refuses, and for times that it would read as seconds."""
+    return message.role != "system" and message.timestamp_ms >= _FIRST_MS
+
+
+def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> Batch | None:
+    """Return the next messages that wait, marked as sent; None without any. Those with a decision are withheld.
+
+    `given` are messages by id whose one-time addresses are not stored. Raises: `Session.DoesNotExist` if the session
+    was erased meanwhile.
+    """
+    with transaction.atomic():
+        Session.objects.select_for_update().get(pk=session.pk)
+        waiting = list(_here(session).filter(_IS_PENDING).order_by("pk")[:MAX_MESSAGES])
+        decided = _decided(session.owner, waiting)  # of files that are not read here, no memory is known
+        _update([row for row in waiting if row.pk in decided], state=_State.WITHHELD)
+        sent = [row for row in waiting if row.pk not in decided]
+        if not sent:
+            return None
+        call_id = uuid4().hex
+        _update(sent, state=_State.UNCONFIRMED, call_id=call_id, sent_at=timezone.now())
+    messages = (given.get(row.message_id) or message_of(row) for row in sent)
+    entries_sent = tuple(Entry(message, row.time_ms) for message, row in zip(messages, sent, strict=True))
+    return Batch(call_id, entries_sent, is_new=True)
+
+
+def _update(rows: Sequence[OutboxEntry], **values: Any) -> None:
+    OutboxEntry.objects.filter(pk__in=[row.pk for row in rows]).update(**values)
+
+
+def _decided(owner: Owner, rows: Sequence[OutboxEntry]) -> set[int]:
+    """Return the entries with a memory that is deleted, edited or gone."""
+    ids = [memory_id for row in rows for memory_id in row.memory_ids]
+    found = Memory.objects.filter(owned_by(owner), memory_id__in=ids, state=State.LIVE)
+    edited = Override.objects.filter(row=OuterRef("pk"), undone_at__isnull=True)
+    free = set(found.exclude(Exists(edited)).values_list("memory_id", flat=True)) if ids else set()
+    return {row.pk for row in rows if not free.issuperset(row.memory_ids)}
+
+
+def pending_sessions(now: datetime, limit: int) -> list[Session]:
+    """Return live sessions with messages that wait, and none that is unconfirmed, with their users.
+
+    They come round-robin by user, those of a user in the order of their messages.
+    """
+    waiting = OutboxEntry.objects.filter(_IS_PENDING, sources.of_remote()).order_by()
+    # Ingestion sends files that are not read here: it has their one-time addresses.
+    waiting = waiting.exclude(session__kind=Session.Kind.RESOURCE, memory_ids=[])
+    first = dict(waiting.values_list("session").annotate(first=Min("pk")).order_by("first")[: limit * _SESSIONS_READ])
+    unknown = OutboxEntry.objects.filter(_IS_UNCONFIRMED, sources.of_remote(), session=OuterRef("pk"))
+    live = Session.objects.filter(_is_due(now), ~Exists(unknown), pk__in=first, state=State.LIVE).select_related("user")
+    turns: Counter[UUID] = Counter()
+    ordered = []
+    for session in sorted(live, key=lambda one: first[one.pk]):
+        ordered.append((turns[session.user_id], first[session.pk], session))
+        turns[session.user_id] += 1
+    return [session for _turn, _first, session in sorted(ordered, key=lambda one: one[:2])[:limit]]
 
 
 def unconfirmed(session: Session) -> list[Batch]:
     """Return the session's batches that were sent without an answer."""
-    pending = entries(session).filter(_IS_UNCONFIRMED).order_by()
-    return _batches(session, set(pending.values_list("call_id", flat=True).distinct()), {})
+    pending = _here(session).filter(_IS_UNCONFIRMED).order_by()
+    return _batches(session, set(pending.values_list("call_id", flat=True).distinct()))
 
 
 def unconfirmed_sessions(since: datetime, before: datetime, now: datetime, limit: int) -> list[Session]:
@@ -150,9 +193,9 @@ def unconfirmed_sessions(since: datetime, before: datetime, now: datetime, limit
     return list(sessions.annotate(turn=sql.turn_of_user("pk")).order_by("turn", "pk")[:limit])
 
 
-def users_with_unconfirmed() -> list[UUID]:
-    """Return the keys of users who have unconfirmed messages."""
-    sent = OutboxEntry.objects.filter(_IS_UNCONFIRMED)
+def users_with_waiting() -> list[UUID]:
+    """Return the keys of users who have messages that EverOS has not confirmed."""
+    sent = OutboxEntry.objects.filter(_IS_WAITING)
     return list(sent.order_by().values_list("user_id", flat=True).distinct())
 
 
@@ -161,7 +204,7 @@ def unconfirmed_flushes(since: datetime, before: datetime, now: datetime, limit:
 
     They come with their users, round-robin by user. The flushes of files are retried by their ingestion.
     """
-    waiting = OutboxEntry.objects.filter(_IS_BUFFERED, session=OuterRef("pk"))
+    waiting = OutboxEntry.objects.filter(_IS_BUFFERED | _IS_PENDING, sources.of_remote(), session=OuterRef("pk"))
     open_ones = Session.objects.filter(_is_due(now), searchable_at__isnull=True, deleted_at__isnull=True)
     open_ones = open_ones.filter(Exists(waiting), flushed_at__gte=since, flushed_at__lt=before)
     found = open_ones.exclude(kind=Session.Kind.RESOURCE).select_related("user")
@@ -172,9 +215,9 @@ def _is_due(now: datetime) -> Q:
     return Q(retry_at__isnull=True) | Q(retry_at__lte=now)
 
 
-def unconfirmed_since(session: Session) -> datetime | None:
-    """Return when the oldest unconfirmed message of a session was first sent."""
-    oldest: datetime | None = entries(session).filter(_IS_UNCONFIRMED).aggregate(oldest=Min("sent_at"))["oldest"]
+def waiting_since(session: Session) -> datetime | None:
+    """Return when the oldest message of a session was recorded that EverOS has not confirmed."""
+    oldest: datetime | None = _here(session).filter(_IS_WAITING).aggregate(oldest=Min("recorded_at"))["oldest"]
     return oldest
 
 
@@ -185,13 +228,13 @@ def count_given_up(before: datetime) -> int:
 
 def _retried() -> QuerySet[OutboxEntry]:
     """Return the unconfirmed messages that the worker may send again, without files in the trash."""
-    sent = OutboxEntry.objects.filter(_IS_UNCONFIRMED, session__deleted_at__isnull=True)
+    sent = OutboxEntry.objects.filter(_IS_UNCONFIRMED, sources.of_remote(), session__deleted_at__isnull=True)
     return sent.exclude(session__kind=Session.Kind.RESOURCE, session__hidden_at__isnull=False)
 
 
-def unconfirmed_messages(user_pk: UUID) -> list[Message]:
-    """Return all unconfirmed messages of a user."""
-    return [message_of(entry) for entry in OutboxEntry.objects.filter(_IS_UNCONFIRMED, user_id=user_pk)]
+def waiting_messages(user_pk: UUID) -> list[Message]:
+    """Return all messages of a user that EverOS has not confirmed."""
+    return [message_of(entry) for entry in OutboxEntry.objects.filter(_IS_WAITING, user_id=user_pk)]
 
 
 def replace_messages(session: Session, batch: Batch, messages: Sequence[Message]) -> Batch:
@@ -216,21 +259,28 @@ def has_arrived(session: Session, batch: Batch) -> bool:
     return not _of_call(session, batch).exists()
 
 
-def drop(session: Session, batch: Batch) -> None:
-    """Delete a batch that EverOS does not have, with the memories that were stored for it."""
-    _drop(session.owner, _of_call(session, batch))
+def wait(session: Session, batch: Batch) -> None:
+    """Let messages wait again, which were not carried out."""
+    _of_call(session, batch).update(state=_State.PENDING, call_id="", sent_at=None)
 
 
-def drop_empty(session: Session, batch: Batch) -> None:
-    """Delete the messages of a batch that sent nothing, except system messages, which are kept here only."""
-    _drop(session.owner, _of_call(session, batch).exclude(category=_SYSTEM))
-    confirm(session, batch)
+def refuse(session: Session, batch: Batch, cause: str) -> None:
+    """Set messages aside that EverOS refuses for good. Their memories stay."""
+    _of_call(session, batch).update(state=_State.REFUSED, call_id="", sent_at=None, cause=cause[:500])
 
 
-def _drop(owner: Owner, dropped: QuerySet[OutboxEntry]) -> None:
-    with transaction.atomic():
-        storage.remove(owner, memories_of(owner, dropped))
-        dropped.delete()
+def withhold(session: Session, batch: Batch) -> None:
+    """Set messages aside of which nothing can be sent."""
+    _of_call(session, batch).update(state=_State.WITHHELD, call_id="", sent_at=None)
+
+
+def split(session: Session, batch: Batch) -> tuple[Batch, Batch]:
+    """Return the two halves of a batch that was refused as a whole."""
+    middle = len(batch.entries) // 2
+    first, second = batch.entries[:middle], batch.entries[middle:]
+    call_id = uuid4().hex
+    _of_call(session, batch).filter(time_ms__in=[one.timestamp_ms for one in second]).update(call_id=call_id)
+    return replace(batch, entries=first), Batch(call_id, second, is_new=batch.is_new)
 
 
 def memories_of(owner: Owner, found: Iterable[OutboxEntry]) -> list[Memory]:
@@ -245,7 +295,7 @@ def memories_of(owner: Owner, found: Iterable[OutboxEntry]) -> list[Memory]:
 
 def buffered(session: Session) -> Buffered:
     """Return the messages in the engine's buffer. One SQL statement."""
-    rows = entries(session).filter(_IS_BUFFERED)
+    rows = _here(session).filter(_IS_BUFFERED)
     last_user_ms = Max("time_ms", filter=_IS_OF_PEOPLE)
     return Buffered(**rows.aggregate(last_row=Max("pk"), last_user_ms=last_user_ms))
 
@@ -256,13 +306,24 @@ def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> None:
     Messages added after the flush was sent stay buffered. Call inside a transaction.
     """
     flush_id = flush_id[:64] or uuid4().hex
-    taken = entries(session).filter(_IS_BUFFERED, pk__lte=flushed.last_row or 0)
+    taken = _here(session).filter(_IS_BUFFERED, pk__lte=flushed.last_row or 0)
     for memory in (said := memories_of(session.owner, taken)):
         memory.memory_type, memory.batch_id = Memory.Type.EPISODE, flush_id
     Memory.objects.bulk_update(said, ["memory_type", "batch_id"], batch_size=_ROWS_AT_ONCE)
     cleared: dict[str, Any] = {} if sources.keeps_text(session) else {"message": {}}
     taken.update(state=_State.FLUSHED, flush_id=flush_id, **cleared)
+    _flush_set_aside(session)
     sources.link(session)
+
+
+def _flush_set_aside(session: Session) -> None:
+    """End the buffer of messages that EverOS does not have, which nothing derived covers."""
+    found = _here(session).filter(_IS_SET_ASIDE, flush_id="")
+    flush_id = uuid4().hex
+    ids = [memory_id for memory_ids in found.values_list("memory_ids", flat=True) for memory_id in memory_ids]
+    said = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE, memory_id__in=ids)
+    said.update(memory_type=Memory.Type.EPISODE, batch_id=flush_id)
+    found.update(flush_id=flush_id)
 
 
 def has_text(entry: OutboxEntry) -> bool:
@@ -326,7 +387,7 @@ def assign(session: Session, said: Iterable[tuple[Message, Sequence[Memory]]]) -
 
 def last_user_message_ms(session: Session) -> int | None:
     """Return the time of the last user message of a session; None without one."""
-    times = entries(session).filter(_IS_OF_PEOPLE).order_by("-time_ms")
+    times = _here(session).filter(_IS_OF_PEOPLE).order_by("-time_ms")
     return times.values_list("time_ms", flat=True).first()
 
 
@@ -334,12 +395,17 @@ def expects_memories(session: Session) -> bool:
     """Return True if a message is buffered, or was flushed and has no known episode yet."""
     episodes = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
     lacks_episode = _IS_OF_PEOPLE & ~Q(flush_id__in=episodes.values("batch_id"))
-    return entries(session).filter(_IS_BUFFERED | lacks_episode).exists()
+    return _here(session).filter(_IS_BUFFERED | lacks_episode).exists()
 
 
 def entries(session: Session) -> QuerySet[OutboxEntry]:
-    """Return the entries of a session."""
+    """Return the entries of a session, of all remotes."""
     return OutboxEntry.objects.filter(session=session)
+
+
+def _here(session: Session) -> QuerySet[OutboxEntry]:
+    """Return the entries of a session for the attached remote."""
+    return entries(session).filter(sources.of_remote())
 
 
 def memory_ids_of(user_pk: UUID, message_id: str) -> list[str]:
@@ -352,7 +418,7 @@ def found_by_remote(owner: Owner, session_ids: Collection[str]) -> set[str]:
     """Return the memories in these sessions that EverOS finds as unprocessed messages. No statement for none."""
     if not session_ids:
         return set()
-    found = OutboxEntry.objects.filter(_IS_SENT, session__in=_sessions(owner, session_ids))
+    found = OutboxEntry.objects.filter(_IS_SENT, sources.of_remote(), session__in=_sessions(owner, session_ids))
     return {memory_id for memory_ids in found.values_list("memory_ids", flat=True) for memory_id in memory_ids}
 
 
@@ -361,7 +427,7 @@ def own_ids(owner: Owner, places: Collection[tuple[str, int]]) -> dict[tuple[str
     if not places:
         return {}
     times = [at for _session_id, at in places]
-    sent = OutboxEntry.objects.filter(session__in=_sessions(owner, {name for name, _at in places}))
+    sent = OutboxEntry.objects.filter(sources.of_remote(), session__in=_sessions(owner, {name for name, _at in places}))
     sent = sent.filter(time_ms__gt=min(times) - FILE_SPAN_MS, time_ms__lte=max(times))
     columns = ("session__session_id", "time_ms", "memory_ids")
     return {
@@ -372,12 +438,23 @@ def own_ids(owner: Owner, places: Collection[tuple[str, int]]) -> dict[tuple[str
     }
 
 
+def copies_of_remote(rows: Collection[int]) -> set[int]:
+    """Return which memories (by row id) the attached remote derived. No statement for none."""
+    if not rows:
+        return set()
+    flushed = OutboxEntry.objects.filter(
+        sources.of_remote(), session=OuterRef("session"), flush_id=OuterRef("batch_id")
+    )
+    copies = Memory.objects.filter(Exists(flushed), pk__in=rows, origin=Memory.Origin.UPSTREAM)
+    return set(copies.values_list("pk", flat=True))
+
+
 def _sessions(owner: Owner, session_ids: Collection[str]) -> QuerySet[Session]:
     return Session.objects.filter(owned_by(owner), session_id__in=session_ids)
 
 
 def _of_call(session: Session, batch: Batch) -> QuerySet[OutboxEntry]:
-    return entries(session).filter(_IS_UNCONFIRMED, call_id=batch.call_id)
+    return _here(session).filter(_IS_UNCONFIRMED, call_id=batch.call_id)
 
 
 def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
@@ -396,12 +473,11 @@ def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
     return times
 
 
-def _batches(session: Session, call_ids: Iterable[str], given: Mapping[str, Message]) -> list[Batch]:
-    """Return the recorded batches. `given` are messages by id whose one-time addresses are not stored."""
+def _batches(session: Session, call_ids: Iterable[str]) -> list[Batch]:
+    """Return the recorded batches."""
     found: dict[str, list[Entry]] = {}
     for row in entries(session).filter(_IS_UNCONFIRMED, call_id__in=list(call_ids)).order_by("id"):
-        message = given.get(row.message_id) or message_of(row)
-        found.setdefault(row.call_id, []).append(Entry(message, row.time_ms))
+        found.setdefault(row.call_id, []).append(Entry(message_of(row), row.time_ms))
     return [Batch(call_id, tuple(entries), is_new=False) for call_id, entries in found.items()]
 
 

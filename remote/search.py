@@ -23,7 +23,7 @@ from core.limits.concurrency import run_bounded, search_lock
 from core.messages import Message as _
 from core.messages import joined
 from core.network.http_client import Deadline
-from remote import outbox, sessions
+from remote import outbox, sessions, sources
 from remote.client import failures, wire
 from remote.client.client import Client
 from remote.client.hits import Names, build_result, collect_hits
@@ -106,7 +106,7 @@ def _method_here(method: Method, *, has_vectors: bool) -> Method:
 def _search_both(
     client: Client, deadline: Deadline, owner: Owner, requests: Sequence[SearchRequest], batch_size: int
 ) -> list[SearchResult]:
-    """Answer the requests with EverOS. At most five SQL statements.
+    """Answer the requests with EverOS. At most eight SQL statements, usually five.
 
     Equal calls are made once, and the profile is requested once. Raises: the errors of the client.
     """
@@ -116,7 +116,7 @@ def _search_both(
         for request in requests
         for session_id in (*(request.session_ids or ()), *session_ids_in(request.filters or {}))
     }
-    engine_ids, is_filled = sessions.engine_ids(owner, named)
+    engine_ids, is_filled, has_other_remotes = sessions.known(owner, named)
     payloads = [list(payloads_of(owner, request, engine_ids, batch_size)) for request in requests]
     of_users = (payload for payload in chain.from_iterable(payloads) if "user_id" in payload)
     if any(request.include_profile for request in requests) and (first := next(of_users, None)):
@@ -124,7 +124,7 @@ def _search_both(
     bodies = [[orjson.dumps(payload) for payload in of_request] for of_request in payloads]
     calls = dict(zip(chain.from_iterable(bodies), chain.from_iterable(payloads), strict=True))
     wait = _start(client, list(calls.values()), deadline)
-    left_out = cover.left_out(remote_ranks=True)
+    left_out = cover.left_out(remote_ranks=not has_other_remotes)
     ranked = rank(owner, requests, left_out=left_out) if is_filled else [[] for _request in requests]
     answers = dict(zip(calls, wait(), strict=True))
     records = [[answers[body] for body in of_request] for of_request in bodies]
@@ -137,8 +137,10 @@ def _search_both(
     if any(map(_is_without_session, chain.from_iterable(hits))) and sessions.is_erased_user(owner.user_id):
         hits = [[hit for hit in of_request if not _is_without_session(hit)] for of_request in hits]
     hits = _with_own_ids(owner, hits)
+    not_shown = sources.not_shown(owner, list(chain.from_iterable(hits)))
+    hits = [[hit for hit in of_request if hit.memory_id not in not_shown] for of_request in hits]
     if is_filled:
-        hits = _with_local_hits(owner, requests, hits, ranked)
+        hits = _with_local_hits(owner, requests, hits, ranked, has_other_remotes=has_other_remotes)
     return [
         build_result(request, found, _full_at(of_request, its_records))
         for request, found, of_request, its_records in zip(requests, hits, payloads, records, strict=True)
@@ -232,15 +234,21 @@ def _with_local_hits(
     requests: Sequence[SearchRequest],
     hits: Sequence[Sequence[Hit]],
     ranked: Sequence[Sequence[Ranked]],
+    *,
+    has_other_remotes: bool,
 ) -> list[list[Hit]]:
-    """Add the hits of the local index, and drop EverOS's hits of overridden memories. At most two SQL statements."""
+    """Add the hits of the local index, and drop EverOS's hits of overridden memories. At most three SQL statements.
+
+    With `has_other_remotes`, the hits contain copies, among them those that EverOS ranks itself.
+    """
     pks = {pk for of_request in ranked for pk, _score in of_request}
     everos_ids = {hit.memory_id for of_request in hits for hit in of_request}
     with_hidden = any(request.with_hidden for request in requests)
     rows = records.rows_and_overridden(owner, pks, everos_ids, with_hidden=with_hidden)
     unprocessed = [row for row in rows.values() if row.memory_type == "unprocessed_message"]
     left_out = outbox.found_by_remote(owner, {row.session_id for row in unprocessed if row.session_id})
-    rows = {pk: row for pk, row in rows.items() if row.memory_id not in left_out}
+    own = outbox.copies_of_remote(rows.keys()) if has_other_remotes else set()
+    rows = {pk: row for pk, row in rows.items() if row.memory_id not in left_out and (pk not in own or row.is_edited)}
     overridden = {row.memory_id for row in rows.values()}
     merged = []
     for request, found, best in zip(requests, hits, ranked, strict=True):

@@ -9,8 +9,9 @@ import hashlib
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
+from django.conf import settings
 from django.db import connection
 
 from core.errors import EngineRefused
@@ -39,23 +40,38 @@ _IS_HELD_BY_OTHER = f"""
         WHERE engine_session_id = %s AND app_id = %s AND project_id = %s AND id < %s AND user_id <> %s)
     OR EXISTS ({_IS_LEFT})
 """
+# Two ranges of an index, because nearly all entries are of one remote.
+_OF_OTHERS: Final = """
+    SELECT 1 FROM remote_outboxentry WHERE user_id = %s AND base_url > '' AND base_url < %s
+    UNION ALL SELECT 1 FROM remote_outboxentry WHERE user_id = %s AND base_url > %s
+"""
 _HAS_NAME = "SELECT 1 FROM accounts_memoryuser WHERE id = %s AND user_id = %s"
 
 
-def engine_ids(owner: Owner, session_ids: Collection[str]) -> tuple[dict[str, str], bool]:
-    """Return the engine ids of the owner's sessions among these, and True if the owner's local index has entries.
+class Known(NamedTuple):
+    """What a search has to know: engine ids by session id, and what the local index of the owner has."""
 
-    One SQL statement.
-    """
-    if not session_ids:
-        return {}, keyword.is_filled(owner)
-    live = _select(f"own.session_id || '{_SEPARATOR}' || own.engine_session_id AS value", "own.session_id", session_ids)
-    values = owner_values(owner)
-    found = sql.column(
-        f"{live} AND own.deleted_at IS NULL UNION ALL SELECT '' WHERE EXISTS ({keyword.IS_FILLED})",
-        [*values, *session_ids, *values],
-    )
-    return dict(pair.split(_SEPARATOR) for pair in found if pair), "" in found
+    engine_ids: dict[str, str]
+    is_indexed: bool
+    has_other_remotes: bool
+    """Memories that another remote derived may be there."""
+
+
+def known(owner: Owner, session_ids: Collection[str]) -> Known:
+    """Return the engine ids of the owner's sessions among these, and more. One SQL statement."""
+    values, base_url = owner_values(owner), settings.MEMORY_GATEWAY_BACKEND_BASE_URL
+    parts = [
+        f"SELECT '' AS value WHERE EXISTS ({keyword.IS_FILLED})",
+        f"SELECT '{_SEPARATOR}' WHERE EXISTS ({_OF_OTHERS})",
+    ]
+    used = [*values, values[0], base_url, values[0], base_url]
+    if session_ids:
+        pair = f"own.session_id || '{_SEPARATOR}' || own.engine_session_id"
+        parts.append(f"{_select(pair, 'own.session_id', session_ids)} AND own.deleted_at IS NULL")
+        used += [*values, *session_ids]
+    found = sql.column(" UNION ALL ".join(parts), used)
+    pairs = (one.split(_SEPARATOR) for one in found if len(one) > 1)
+    return Known(dict(pairs), "" in found, _SEPARATOR in found)
 
 
 def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> tuple[dict[str, str], frozenset[str]]:

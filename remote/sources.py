@@ -6,19 +6,19 @@ shares words with none, and for a message that no memory shares words with. Deci
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from django.conf import settings
-from django.db.models import F, Max, Min, Q, QuerySet
+from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 
 from accounts.audit import Actor
 from remote.models import OutboxEntry
 from store import derived_memories, sessions, states, storage
 from store.ledger import Override, Tombstone
-from store.models import Memory, Session, State, owner_columns
+from store.models import Memory, Session, State, owned_by, owner_columns
 from store.text.matching import MIN_OVERLAP, Text
-from store.types import Owner
+from store.types import Hit, Owner
 
 REMOTE: Final = Actor.system("remote")
 DERIVED_AGAIN: Final = "derived again"
@@ -74,12 +74,52 @@ def hold_repetitions(session: Session, new: Sequence[Memory]) -> None:
 
     Their times decide. Call inside the transaction that saves them.
     """
-    former = Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).exclude(
-        pk__in=[memory.pk for memory in new]
-    )
-    decided = [one for one in former.defer("payload") if one.state != State.LIVE or one.is_edited]
-    if decided:
+    if new and (decided := _decided(session, new)):
         _hold(session, new, list(_spans(session, decided)))
+
+
+def not_shown(owner: Owner, hits: Collection[Hit]) -> set[str]:
+    """Return the ids of a remote's episodes that must not be shown.
+
+    These are memories without a copy, which may be derived again from deleted or edited ones, and memories whose ids
+    are those of another remote's. One SQL statement, and two if a copy is missing.
+    """
+    episodes = {hit.memory_id: hit for hit in hits if hit.memory_type == Memory.Type.EPISODE}
+    if not episodes:
+        return set()
+    flushed = OutboxEntry.objects.filter(of_remote(), session=OuterRef("session"), flush_id=OuterRef("batch_id"))
+    copies = Memory.objects.filter(owned_by(owner), memory_id__in=episodes, origin=Memory.Origin.UPSTREAM)
+    found = copies.annotate(is_ours=Q(batch_id="") | Exists(flushed)).values_list("memory_id", "is_ours")
+    is_ours = dict(found)
+    missing = {name: hit for name, hit in episodes.items() if name not in is_ours}
+    return {name for name, ours in is_ours.items() if not ours} | _repeated(owner, missing)
+
+
+def _repeated(owner: Owner, missing: Mapping[str, Hit]) -> set[str]:
+    """Return the memories without a copy that are as old as deleted or edited ones of their sessions."""
+    names = {hit.session_id for hit in missing.values() if hit.session_id}
+    if not names:
+        return set()
+    spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for session in Session.objects.filter(owned_by(owner), session_id__in=names):
+        spans[session.session_id] = list(_spans(session, _decided(session)))
+    return {
+        name
+        for name, hit in missing.items()
+        if any(first <= hit.created_at_ms // 1000 <= last for first, last in spans[hit.session_id or ""])
+    }
+
+
+def _decided(session: Session, besides: Sequence[Memory] = ()) -> list[Memory]:
+    """Return the session's memories of a remote that are deleted, purged or edited."""
+    copies = Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).defer("payload")
+    decided = copies.exclude(state=State.LIVE, text=F("original_text"))
+    return list(decided.exclude(pk__in=[memory.pk for memory in besides]))
+
+
+def of_remote() -> Q:
+    """Return the condition of entries of the attached remote. Those of another wait until it is attached again."""
+    return Q(base_url__in=("", settings.MEMORY_GATEWAY_BACKEND_BASE_URL))
 
 
 def _set_flushes(session: Session) -> None:

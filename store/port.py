@@ -59,12 +59,16 @@ class AddResult:
 
 @dataclass(frozen=True, slots=True)
 class FlushResult:
-    """The result of a flush. `searchable_at_ms` (Unix time) is when search finds the memories; None: not yet known."""
+    """The result of a flush. `searchable_at_ms` (Unix time) is when search finds the memories; None: not yet known.
+
+    `degraded`: why no remote was asked or answered; then the memories are the messages.
+    """
 
     status: FlushStatus
     memory_count: int
     request_id: str
     searchable_at_ms: int | None
+    degraded: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,9 @@ class Remote(Protocol):
 
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
         """Have the remote derive memories from a session, and wait for them; none for an unknown session."""
+
+    def send(self, owner: Owner, session: Session) -> None:
+        """Send the messages of a session that wait. Raises: `EngineUnavailable`, `EngineRefused`."""
 
     def find_sessions(self, owner: Owner) -> Iterator[int]:
         """Record the owner's sessions that only the remote has; yield the number of new ones after each call."""

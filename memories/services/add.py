@@ -254,7 +254,7 @@ def _drop_unattached(owner: Owner, written: Sequence[InlineFile]) -> None:
         _lock_or_drop(owner, written)
         attached = Attachment.objects.filter(user_id=owner.user_pk, source=Attachment.Source.MEMORY_ADD)
         unconfirmed_files = {
-            item.file for message in outbox.unconfirmed_messages(owner.user_pk) for item in message.content
+            item.file for message in outbox.waiting_messages(owner.user_pk) for item in message.content
         }
         for file in written:
             if file.key not in unconfirmed_files and not attached.filter(sha256=file.sha256).exists():

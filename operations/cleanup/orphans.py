@@ -123,7 +123,7 @@ def remove_erased(found: Orphans) -> int:
 def attached(user_pk: UUID) -> set[str]:
     """Return the digests of files in messages that attachments or unconfirmed messages refer to."""
     named = Attachment.objects.filter(user_id=user_pk, source=Attachment.Source.MEMORY_ADD)
-    items = (item for message in outbox.unconfirmed_messages(user_pk) for item in message.content)
+    items = (item for message in outbox.waiting_messages(user_pk) for item in message.content)
     return {*named.values_list("sha256", flat=True), *(item.sha256 for item in items if item.file)}
 
 

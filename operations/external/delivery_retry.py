@@ -1,8 +1,9 @@
-"""Retry unconfirmed calls to EverOS.
+"""Send messages to EverOS, and retry unconfirmed calls.
 
-Messages are sent again until they are confirmed, a flush is repeated until EverOS lists its memories, which are then
-copied. After a failed retry, the next one waits half as long as the call has been unconfirmed, at most a day. After
-seven days, calls are retried only if an operator runs `manage.py ingest --failed` or the client adds or flushes again.
+Users take turns. Messages are sent again until they are confirmed, a flush is repeated until EverOS lists its memories,
+which are then copied. After a failed retry, the next one waits half as long as the call has been unconfirmed, at most a
+day. After seven days, calls are retried only if an operator runs `manage.py ingest --failed` or the client adds or
+flushes again.
 """
 
 import logging
@@ -42,7 +43,7 @@ MAX_RETRY_WAIT: Final = timedelta(days=1)
 
 
 class DeliveryRetry:
-    """The periodic task that retries unconfirmed calls, in one process at a time."""
+    """The periodic task that sends messages and retries unconfirmed calls, in one process at a time."""
 
     def __init__(self) -> None:
         self._check_due_at: datetime | None = None
@@ -64,6 +65,9 @@ class DeliveryRetry:
             due = _due(now, is_forced=is_forced, with_flushes=with_flushes)
             calls = _Calls(remote, run, run.clock() + ROUND)
             calls.for_each(due.unconfirmed, calls.resend)
+            while due.pending and not calls.is_over:
+                calls.for_each(due.pending, calls.send)
+                due = due._replace(pending=outbox.pending_sessions(run.clock(), BATCH))
             calls.for_each(due.open_flushes, calls.check_flush)
             calls.for_each(due.unflushed, calls.flush)
         return calls.arrived
@@ -71,6 +75,7 @@ class DeliveryRetry:
 
 class _Due(NamedTuple):
     unconfirmed: list[Session]
+    pending: list[Session]
     open_flushes: list[Session] = []
     unflushed: list[Session] = []
 
@@ -80,10 +85,12 @@ def _due(now: datetime, *, is_forced: bool, with_flushes: bool) -> _Due:
     timeout = timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + MARGIN
     due_by = now + MAX_RETRY_WAIT if is_forced else now
     unconfirmed = outbox.unconfirmed_sessions(now - age, now - timeout, due_by, BATCH)
+    pending = outbox.pending_sessions(due_by, BATCH)
     if not with_flushes:
-        return _Due(unconfirmed)
+        return _Due(unconfirmed, pending)
     return _Due(
         unconfirmed,
+        pending,
         upstream_sessions.open_flushes(now - CHECK_PERIOD, now - MARGIN, BATCH),
         outbox.unconfirmed_flushes(now - age, now - timeout, due_by, BATCH),
     )
@@ -97,6 +104,18 @@ class _Calls:
     run: Round
     until: datetime
     arrived: int = 0
+    is_away: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Return True if no call may start any more in this round."""
+        return self.is_away or self.run.should_end() or self.run.clock() > self.until
+
+    def send(self, session: Session) -> None:
+        try:
+            self.remote.send(session.owner, session)
+        except EngineRefused as error:
+            logger.warning("EverOS: a message was refused: %s", error.detail)
 
     def resend(self, session: Session) -> None:
         messages = self.remote.retry_unconfirmed(session.owner, session)
@@ -125,7 +144,7 @@ class _Calls:
         """
         failing: set[UUID] = set()
         for session in sessions:
-            if self.run.should_end() or self.run.clock() > self.until:
+            if self.is_over:
                 break
             if session.user_id in failing:
                 continue
@@ -135,9 +154,10 @@ class _Calls:
                 logger.info("An unconfirmed call is retried later: %s", error.detail)
                 failing.add(session.user_id)
                 if self.remote.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
+                    self.is_away = True
                     break
                 now = self.run.clock()
-                since = outbox.unconfirmed_since(session) or session.flushed_at or now
+                since = outbox.waiting_since(session) or session.flushed_at or now
                 upstream_sessions.schedule_retry(session, now + min((now - since) / 2, MAX_RETRY_WAIT))
             else:
                 upstream_sessions.schedule_retry(session, None)

@@ -222,8 +222,8 @@ def _needed() -> Iterator[str]:
     for user_pk, sha256, uri in rows.iterator():
         if f"/{MESSAGE_FILES}/{sha256}/" in uri:
             yield f"{user_pk}/{MESSAGE_FILES}/{sha256}"
-    for user_pk in outbox.users_with_unconfirmed():
-        for message in outbox.unconfirmed_messages(user_pk):
+    for user_pk in outbox.users_with_waiting():
+        for message in outbox.waiting_messages(user_pk):
             for item in message.content:
                 if item.file:
                     yield f"{user_pk}/{MESSAGE_FILES}/{item.sha256}"

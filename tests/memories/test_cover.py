@@ -132,12 +132,6 @@ def narrative(*texts: str) -> str:
     return " ".join(NARRATIVES[text] for text in texts)
 
 
-def rule(name: str, reason: str) -> pytest.MarkDecorator:
-    """Mark a test of a rule that the code does not keep yet."""
-    failures = (AssertionError, KeyError, ValueError)
-    return pytest.mark.xfail(strict=True, raises=failures, reason=f"rule {name}: {reason}")
-
-
 # --- cover ------------------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +267,6 @@ def test_what_was_decided_before_attaching_is_not_sent_by_reingest(gateway: Gate
     assert DENTIST in gateway.sent
 
 
-@rule("1c", "a message that EverOS did not take is refused instead of kept, and cannot be deleted before it is sent")
 def test_a_message_deleted_before_it_was_sent_is_never_sent(gateway: Gateway) -> None:
     with gateway.away():
         gateway.add(BICYCLE, HEDGEHOG)
