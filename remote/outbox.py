@@ -442,10 +442,7 @@ def copies_of_remote(rows: Collection[int]) -> set[int]:
     """Return which memories (by row id) the attached remote derived. No statement for none."""
     if not rows:
         return set()
-    flushed = OutboxEntry.objects.filter(
-        sources.of_remote(), session=OuterRef("session"), flush_id=OuterRef("batch_id")
-    )
-    copies = Memory.objects.filter(Exists(flushed), pk__in=rows, origin=Memory.Origin.UPSTREAM)
+    copies = Memory.objects.filter(sources.is_of_remote(), pk__in=rows, origin=Memory.Origin.UPSTREAM)
     return set(copies.values_list("pk", flat=True))
 
 

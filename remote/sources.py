@@ -84,12 +84,11 @@ def not_shown(owner: Owner, hits: Collection[Hit]) -> set[str]:
     These are memories without a copy, which may be derived again from deleted or edited ones, and memories whose ids
     are those of another remote's. One SQL statement, and two if a copy is missing.
     """
-    episodes = {hit.memory_id: hit for hit in hits if hit.memory_type == Memory.Type.EPISODE}
+    episodes = {hit.memory_id: hit for hit in hits if hit.memory_type == "episode"}
     if not episodes:
         return set()
-    flushed = OutboxEntry.objects.filter(of_remote(), session=OuterRef("session"), flush_id=OuterRef("batch_id"))
     copies = Memory.objects.filter(owned_by(owner), memory_id__in=episodes, origin=Memory.Origin.UPSTREAM)
-    found = copies.annotate(is_ours=Q(batch_id="") | Exists(flushed)).values_list("memory_id", "is_ours")
+    found = copies.annotate(is_ours=Q(Q(batch_id="") | is_of_remote())).values_list("memory_id", "is_ours")
     is_ours = dict(found)
     missing = {name: hit for name, hit in episodes.items() if name not in is_ours}
     return {name for name, ours in is_ours.items() if not ours} | _repeated(owner, missing)
@@ -120,6 +119,12 @@ def _decided(session: Session, besides: Sequence[Memory] = ()) -> list[Memory]:
 def of_remote() -> Q:
     """Return the condition of entries of the attached remote. Those of another wait until it is attached again."""
     return Q(base_url__in=("", settings.MEMORY_GATEWAY_BACKEND_BASE_URL))
+
+
+def is_of_remote() -> Exists:
+    """Return the condition of copies that the attached remote derived."""
+    flushed = OutboxEntry.objects.filter(of_remote(), session=OuterRef("session"), flush_id=OuterRef("batch_id"))
+    return Exists(flushed)
 
 
 def _set_flushes(session: Session) -> None:
