@@ -41,11 +41,13 @@ class Matches:
         if isinstance(row, Session):
             self._sessions.add((row.app_id, row.project_id, row.session_id))
         elif isinstance(row, Tombstone):
-            self._check_tombstone(row)
+            self._check_tombstone(row, data.get("row"))
         elif isinstance(row, Memory):
             self._check_memory(row, data.get("session"))
 
-    def _check_tombstone(self, row: Tombstone) -> None:
+    def _check_tombstone(self, row: Tombstone, memory: list[str] | None) -> None:
+        if memory is not None and memory[:2] != [row.app_id, row.project_id]:
+            raise InvalidInput("row is of another app or project than the tombstone")
         is_of_session = row.undone_at is None and row.target == "session"
         if is_of_session and (row.app_id, row.project_id, row.session_id) not in self._sessions:
             raise InvalidInput(

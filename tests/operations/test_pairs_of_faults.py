@@ -103,6 +103,7 @@ PAIRS: Final = [
     if (one.row, one.field) != (other.row, other.field)
 ]
 SHOWN_BEFORE: Final = [
+    ("the secret: hidden_at None", "the secret's tombstone: app_id 'other'"),
     ("the cake's tombstone: session_id 'chat:none'", "the cake's session: hidden_at None"),
     ("the cake's tombstone: app_id 'other'", "the cake's session: hidden_at None"),
     ("the cake: session None", "the cake's tombstone: created_at '2030-01-31T12:00:00+00:00'"),
