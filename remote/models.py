@@ -49,7 +49,9 @@ class OutboxEntry(CheckedModel, Owned):
     state = models.CharField(_("state"), max_length=12, choices=State)
     call_id = models.CharField(_("call ID"), max_length=64, blank=True, help_text=_("Of an unconfirmed call."))
     flush_id = models.CharField(_("flush ID"), max_length=64, blank=True, help_text=_("Of the flush that took it."))
-    cause = models.CharField(_("cause"), max_length=500, blank=True, help_text=_("Why the remote refused it."))
+    cause = models.CharField(
+        _("cause"), max_length=500, blank=True, default="", help_text=_("Why the remote refused it.")
+    )
     recorded_at = models.DateTimeField(_("recorded at"), default=timezone.now, editable=False)
     sent_at = models.DateTimeField(
         _("sent at"), null=True, blank=True, help_text=_("When an unconfirmed message was first sent.")

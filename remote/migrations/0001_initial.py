@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('pending', 'Pending'), ('unconfirmed', 'Unconfirmed'), ('buffered', 'Buffered'), ('flushed', 'Flushed'), ('refused', 'Refused'), ('withheld', 'Withheld'), ('purged', 'Purged')], max_length=12, verbose_name='state')),
                 ('call_id', models.CharField(blank=True, help_text='Of an unconfirmed call.', max_length=64, verbose_name='call ID')),
                 ('flush_id', models.CharField(blank=True, help_text='Of the flush that took it.', max_length=64, verbose_name='flush ID')),
-                ('cause', models.CharField(blank=True, help_text='Why the remote refused it.', max_length=500, verbose_name='cause')),
+                ('cause', models.CharField(blank=True, default='', help_text='Why the remote refused it.', max_length=500, verbose_name='cause')),
                 ('recorded_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='recorded at')),
                 ('sent_at', models.DateTimeField(blank=True, help_text='When an unconfirmed message was first sent.', null=True, verbose_name='sent at')),
                 ('session', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='outbox', to='store.session', verbose_name='session')),

@@ -19,14 +19,14 @@ from django.utils import timezone
 from core.background.tasks import Round
 from core.errors import EngineUnavailable, OutcomeUnknown
 from core.times import to_ms
-from engines.registry import get_engine
+from engines.registry import attached_remote, get_engine
 from operations.external.delivery_retry import DeliveryRetry
 from operations.management.commands.ingest import ingest_unfinished
 from remote.models import OutboxEntry
 from resources.models import Resource
 from resources.services import storage_binding
 from resources.services.unfinished import Kind
-from store.models import Memory
+from store.models import Memory, Session
 from store.types import ContentItem, Message
 from tests.conftest import Person
 from tests.fake_engine import RecordingEngine
@@ -181,8 +181,11 @@ def test_failed_retries_unconfirmed_messages_of_any_age(stub: StubUpstream, alic
     settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 1
     stub.fault("add", Fault(status=504))
     message = Message("alice", "user", to_ms(timezone.now()), (ContentItem("text", text="The bicycle is red."),))
+    get_engine().add(alice.owner, "chat:1", [message])
+    remote = attached_remote()
+    assert remote is not None
     with pytest.raises(OutcomeUnknown):
-        get_engine().add(alice.owner, "chat:1", [message])
+        remote.send(alice.owner, Session.objects.get())
     OutboxEntry.objects.update(sent_at=timezone.now() - timedelta(days=8))
     assert DeliveryRetry()(Round()) == 0
     assert run("--failed") == ("Nothing is pending.\n", "1 unconfirmed messages were delivered\n")

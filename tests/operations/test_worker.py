@@ -221,7 +221,7 @@ def test_every_app_has_its_tasks_registered() -> None:
         "describe_pictures": ["describe_pictures"],
         "transcribe": ["transcribe"],
         "ingest_pending": ["ingest_pending"],
-        "maintenance": ["finish_deletions", "clean_up", "purge_trash", "index_words"],
+        "maintenance": ["finish_deletions", "clean_up", "purge_trash", "index_words", "link_sources"],
         "retry_deliveries": ["retry_deliveries"],
         "delete_in_engine": ["delete_in_engine"],
         "run_jobs": ["run_jobs"],
