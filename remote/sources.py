@@ -12,7 +12,6 @@ from typing import Final
 from django.conf import settings
 from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 
-from accounts.audit import Actor
 from remote.models import OutboxEntry
 from store import derived_memories, sessions, states, storage
 from store.ledger import Override, Tombstone
@@ -20,7 +19,6 @@ from store.models import Memory, Session, State, owned_by, owner_columns
 from store.text.matching import MIN_OVERLAP, Text
 from store.types import Hit, Owner
 
-REMOTE: Final = Actor.system("remote")
 DERIVED_AGAIN: Final = "derived again"
 """The reason of a deletion that waits for a person."""
 _MAX_COMMON: Final = 20
@@ -209,8 +207,8 @@ def _hold(session: Session, copies: Sequence[Memory], spans: _Spans) -> None:
             session_id=session.session_id,
             row=copy,
             reason=DERIVED_AGAIN,
-            actor_kind=REMOTE.kind,
-            actor=REMOTE.name,
+            actor_kind=derived_memories.REMOTE.kind,
+            actor=derived_memories.REMOTE.name,
         )
         for copy in held
     )

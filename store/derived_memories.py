@@ -38,6 +38,8 @@ _EXTRACTED: Final = Memory.Origin.EXTRACTED
 _UPSTREAM: Final = Memory.Origin.UPSTREAM
 MODEL: Final = Actor.system("model")
 """The actor of what a language model decides."""
+REMOTE: Final = Actor.system("remote")
+"""The actor of deletions that wait for a person, of what a remote derived again (`remote.sources`)."""
 
 
 def follow(owner: Owner, tombstones: Collection[Tombstone]) -> None:
@@ -93,6 +95,7 @@ def inherit(owner: Owner, derived: Sequence[Memory]) -> None:
     sources = _by_id(owner, {name for memory in derived for name in memory.sources})
     ids = {*sources, *(memory.memory_id for memory in derived)}
     found = Tombstone.ledger.filter(owned_by(owner), memory_id__in=ids, kind=_Kind.DELETED, undone_at__isnull=True)
+    found = found.exclude(actor_kind=REMOTE.kind, actor=REMOTE.name)
     deletions = {one.memory_id: one for one in found}
     edits = {one.memory_id: one for one in Override.objects.filter(row__in=sources.values(), undone_at__isnull=True)}
     corrected = (
@@ -310,6 +313,14 @@ def show_again(owner: Owner, memory_id: str, actor: Actor) -> list[str]:
     if ended:
         apply_edits(owner, [memory_id])
     return [one.other_id for one in ended]
+
+
+def forget_derived(owner: Owner, memory_ids: Collection[str]) -> None:
+    """Remove what followed for messages from deletions of a remote's memories, which are not here any more."""
+    of_messages = Tombstone.ledger.filter(owned_by(owner), memory_id__in=memory_ids, kind=_Kind.DERIVED_DELETED)
+    found = set(of_messages.values_list("memory_id", flat=True))
+    of_messages.delete()
+    states.refresh_memories(owner, found)
 
 
 def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:

@@ -140,27 +140,40 @@ def engine_texts(rows: Sequence[Memory]) -> list[str]:
 
 
 def clear_source_messages(owner: Owner, memory: Memory) -> None:
-    """Clear the source messages of an EverOS memory, so that they are neither shown nor sent again.
+    """Clear the messages that were deleted with an EverOS memory, so that they are neither shown nor sent again.
 
     Rows without text remain, so that a repeated message is not stored again. Call inside the transaction that purges
-    the memory, before its text is removed, with the user locked.
+    the memory, before its text and its tombstone are removed, with the user locked.
     """
     session = memory.session
     if memory.origin != Memory.Origin.UPSTREAM or memory.delivery_state or session is None:
         return
+    sent = outbox.entries(session).filter(state=OutboxEntry.State.FLUSHED).order_by("pk")
+    messages = [(entry, outbox.message_of(entry)) for entry in sent if outbox.has_text(entry)]
+    to_clear = _deleted_with(owner, memory) if memory.sources else _matching(session, memory, messages)
+    for entry, message in messages:
+        has_files = any(item.text is None for item in message.content)  # their text is unknown
+        is_named = entry.message_id in to_clear or not to_clear.isdisjoint(entry.memory_ids)
+        if is_named or (has_files and not memory.sources and entry.flush_id == memory.batch_id):
+            _clear(owner, session, entry, message)
+
+
+def _deleted_with(owner: Owner, memory: Memory) -> set[str]:
+    """Return the ids of the sources that were deleted with a memory and not restored since."""
+    followers = Tombstone.ledger.filter(owned_by(owner), other_id=memory.memory_id, undone_at__isnull=True)
+    followers = followers.filter(kind=Tombstone.Kind.DERIVED_DELETED, memory_id__in=memory.sources)
+    return set(followers.values_list("memory_id", flat=True))
+
+
+def _matching(session: Session, memory: Memory, messages: Sequence[tuple[OutboxEntry, Message]]) -> set[str]:
+    """Return the ids of the messages that share words with a memory whose sources are not known."""
     copies = list(
         Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).exclude(_IS_PURGED).order_by("pk")
     )
-    sent = outbox.entries(session).filter(state=OutboxEntry.State.FLUSHED).order_by("pk")
-    messages = [(entry, outbox.message_of(entry)) for entry in sent if outbox.has_text(entry)]
     texts = [Text(row.memory_id, text, row.batch_id) for row, text in zip(copies, engine_texts(copies), strict=True)]
     purged = next(text for text in texts if text.memory_id == memory.memory_id)
     said = [Text(entry.message_id, message.text, entry.flush_id) for entry, message in messages]
-    to_clear = sources_to_clear(purged, texts, said)
-    for entry, message in messages:
-        has_files = any(item.text is None for item in message.content)  # their text is unknown
-        if entry.message_id in to_clear or (has_files and entry.flush_id == memory.batch_id):
-            _clear(owner, session, entry, message)
+    return sources_to_clear(purged, texts, said)
 
 
 def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message) -> None:

@@ -15,7 +15,7 @@ from remote.models import OutboxEntry
 from remote.staging import fresh_engine_id
 from resources.models import NOT_PURGED, Resource
 from resources.services.ingestion import message_of
-from store import storage
+from store import derived_memories, storage
 from store.models import DeliveryState, Memory, Session
 from store.port import Replay
 from store.types import Message
@@ -47,6 +47,7 @@ def move(session: Session, on_moved: OnMoved) -> Moved:
         # What was not replayed is in the memories that stay, which may be deleted.
         storage.remove(session.owner, [row for row in messages if row.memory_id not in replayed])
         storage.set_cover(session.owner, dict.fromkeys(replayed, storage.Cover()))
+        derived_memories.forget_derived(session.owner, replayed)  # the decisions themselves are carried below
         OutboxEntry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
         moved = replace(session.owner, locked, memories, replays, stay=stay)
         sessions.note_left_session(locked)  # EverOS may still have its data under the old id

@@ -23,15 +23,19 @@ from store.models import Memory, Session
 from store.port import Remote
 from store.text.matching import Text, match
 
-_SENT = (OutboxEntry.State.UNCONFIRMED, OutboxEntry.State.BUFFERED)
-
 
 def undecided_rows(session_pk: int | OuterRef) -> QuerySet[Memory]:
     """Return the memories of a session that EverOS does not have, without a deletion or override."""
     overridden = Override.objects.filter(row=OuterRef("pk"), undone_at__isnull=True)
     rows = Memory.objects.filter(session=session_pk, origin=Memory.Origin.EMBEDDED, hidden_at__isnull=True)
-    sent = OutboxEntry.objects.filter(session=OuterRef("session"), state__in=_SENT)
-    is_sent = Q(is_covered=True) | Q(Exists(sent), memory_type=Memory.Type.UNPROCESSED_MESSAGE)
+    # A message that is in the outbox was added since EverOS was attached.
+    waiting = OutboxEntry.objects.filter(session=OuterRef("session"), flush_id="")
+    flushed = OutboxEntry.objects.filter(session=OuterRef("session"), flush_id=OuterRef("batch_id"))
+    is_sent = (
+        Q(is_covered=True)
+        | Q(Exists(waiting), memory_type=Memory.Type.UNPROCESSED_MESSAGE)
+        | Q(Exists(flushed), ~Q(batch_id=""))
+    )
     return rows.exclude(is_sent).filter(~Exists(overridden))
 
 

@@ -83,7 +83,7 @@ def test_derived_memories_keep_sources_and_hidden_reasons(imported: dict[str, Pe
 
 
 def test_journal_rows_become_messages_and_entries_of_the_outbox(imported: dict[str, Person]) -> None:
-    unconfirmed_messages = outbox.unconfirmed_messages(imported["bob"].user_pk)
+    unconfirmed_messages = outbox.waiting_messages(imported["bob"].user_pk)
     assert [message.content[0].text for message in unconfirmed_messages] == ["Nobody confirmed this."]
     texts = dict(Memory.objects.filter(origin="embedded").values_list("memory_id", "text"))
     rows = {texts.get("".join(entry.memory_ids[:1]), entry.pk): entry for entry in OutboxEntry.objects.all()}
