@@ -316,6 +316,21 @@ def test_of_200_messages_only_the_refused_one_is_set_aside(
     assert {memory.text for memory in shown(alice)} == {stub.store.episodes[0]["episode"], "fact 137."}
 
 
+@pytest.mark.parametrize("fault", [Fault(status=429, body={}), Fault(reset=True, acts=True), Fault(reset=True)])
+def test_a_failure_while_the_others_of_a_refused_call_are_sent_keeps_their_order(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, fault: Fault
+) -> None:
+    messages = [message_of(alice.owner, f"fact {number}.", NOON + number) for number in range(4)]
+    stub.fault("add", Fault(status=422, body={}))
+    stub.fault("add", fault)
+    with pytest.raises(EngineUnavailable):
+        add_and_send(engine, alice.owner, "chat:1", messages)
+    deliver(engine, alice.owner)
+    assert buffered_texts(stub) == [f"fact {number}." for number in range(4)]
+    assert stub.store.dropped == 0
+    assert set(states().values()) == {"buffered"}
+
+
 def test_messages_that_did_not_arrive_wait_and_are_sent_in_their_order(
     engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
