@@ -269,8 +269,14 @@ class EverOS:
             logger.warning("EverOS: a message was refused: %s", refusal.detail)
             outbox.refuse(session, batch, refusal.detail)
             return refusal
-        refusals = [self._deliver(owner, session, half, has_settled=True) for half in outbox.split(session, batch)]
-        return next(filter(None, refusals), None)
+        first, second = outbox.split(session, batch)
+        try:
+            refused = self._deliver(owner, session, first, has_settled=True)
+        except EngineError:
+            if batch.is_new:
+                outbox.wait(session, second)  # or it would be sent before the first
+            raise
+        return self._deliver(owner, session, second, has_settled=True) or refused
 
     def _send_or_keep_as_text(self, owner: Owner, session: Session, batch: Batch) -> bool:
         """Send a batch without addresses that are refused now, and without any if EverOS cannot read one of them."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 import responses
 
 from engines.attached import AttachedEngine
+from remote import sessions
 from remote.client.client import Client
 from remote.client.resilience import Retry
 from remote.everos import EverOS
@@ -90,3 +91,16 @@ def engine(stub: StubUpstream) -> AttachedEngine:
 def message_of(owner: Owner, text: str, timestamp_ms: int = NOON, role: Role = "user", sender_id: str = "") -> Message:
     """Return a message of the owner, or of the agent `sender_id`."""
     return Message(sender_id or owner.user_id, role, timestamp_ms, (ContentItem("text", text=text),))
+
+
+def deliver(engine: AttachedEngine, owner: Owner, session_id: str = "chat:1") -> None:
+    """Send what waits of a session, after what is unconfirmed, as the periodic task does."""
+    session = sessions.find(owner, session_id)
+    assert session is not None
+    engine.remote.retry_unconfirmed(owner, session)
+    engine.remote.send(owner, session)
+
+
+def add_and_send(engine: AttachedEngine, owner: Owner, session_id: str, messages: Sequence[Message]) -> None:
+    engine.add(owner, session_id, messages)
+    deliver(engine, owner, session_id)

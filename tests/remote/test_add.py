@@ -1,7 +1,9 @@
-"""`AttachedEngine.add` sends each message once, under the caller's name only."""
+"""`AttachedEngine.add` stores each message, which is then sent once, under the caller's name only."""
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from django.db import connection
 
 from core.errors import EngineRefused, EngineUnavailable, OutcomeUnknown
 from core.persistence.file_keys import FileKey, file_key
+from core.persistence.files import root
 from engines.attached import AttachedEngine
 from remote import outbox
 from remote.client.failures import CircuitOpen
@@ -19,7 +22,8 @@ from store.models import Memory, Session
 from store.types import ContentItem, Message, SearchRequest
 from tests.conftest import Person
 from tests.object_store import BUCKET, PREFIX, Bucket
-from tests.remote.conftest import NOON, make_engine, message_of
+from tests.remote.conftest import NOON, add_and_send, deliver, make_engine, message_of
+from tests.stub_everos import Refused, Store
 from tests.stub_upstream import Fault, StubUpstream
 
 
@@ -31,8 +35,32 @@ def sent_texts(stub: StubUpstream) -> list[str]:
     return [message["content"][0]["text"] for message in sent_messages(stub)]
 
 
-def buffered_count(stub: StubUpstream) -> int:
-    return sum(len(buffer) for buffer in stub.store.buffers.values())
+def buffered_texts(stub: StubUpstream) -> list[str]:
+    buffered = [message for buffer in stub.store.buffers.values() for message in buffer.values()]
+    return [message["content"][0]["text"] for message in buffered]
+
+
+def states() -> dict[str, str]:
+    """Return the states of the outbox entries, by the text of their first memory."""
+    texts = dict(Memory.objects.values_list("memory_id", "text"))
+    return {texts[entry.memory_ids[0]]: entry.state for entry in OutboxEntry.objects.all()}
+
+
+def shown(person: Person) -> list[Memory]:
+    return list(Memory.objects.filter(user_id=person.user_pk, is_covered=False))
+
+
+class RefusingStore(Store):
+    """EverOS as far as it refuses each call with a text in it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def add(self, body: dict[str, Any]) -> dict[str, Any]:
+        if self._text in str(body):
+            raise Refused(422, "INVALID_INPUT", "this text")
+        return super().add(body)
 
 
 def test_an_open_circuit_costs_no_statements(
@@ -43,14 +71,17 @@ def test_an_open_circuit_costs_no_statements(
     stub.fault("search", Fault(status=502, body={}), times=5)
     for _ in range(5):
         with pytest.raises(OutcomeUnknown):
-            engine.add(alice.owner, "chat:1", [message_of(alice.owner, "black tea", NOON + 1)])
+            deliver(engine, alice.owner)
+    session, calls = Session.objects.get(), len(stub.requests)
     with django_assert_num_queries(0), pytest.raises(CircuitOpen):
-        engine.add(alice.owner, "chat:1", [message_of(alice.owner, "black tea", NOON + 1)])
+        engine.remote.send(alice.owner, session)
     with django_assert_num_queries(1), pytest.raises(CircuitOpen):
-        engine.flush(alice.owner, "chat:1")
+        engine.remote.flush(alice.owner, "chat:1")
     [result] = engine.search(alice.owner, [SearchRequest("tea", "keyword", 10)])
     assert result.degraded
     assert Session.objects.get().flushed_at is None
+    assert engine.add(alice.owner, "chat:1", [message_of(alice.owner, "black tea", NOON + 1)]).status == "accumulated"
+    assert len(stub.requests) == calls
 
 
 def test_adding_a_message_takes_few_statements(
@@ -64,10 +95,17 @@ def test_adding_a_message_takes_few_statements(
         engine.add(alice.owner, "chat:1", [message_of(alice.owner, "black tea", NOON + 1)])
 
 
-def test_a_message_is_sent_unchanged(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_message_is_acknowledged_when_it_is_stored_and_sent_unchanged_later(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
     result = engine.add(alice.owner, "chat:1", [message_of(alice.owner, "我喜欢绿茶")])
     assert (result.status, result.message_count) == ("accumulated", 1)
     assert result.request_id
+    assert stub.requests == []
+    assert Memory.objects.get().text == "我喜欢绿茶"
+    assert OutboxEntry.objects.get().state == "pending"
+    deliver(engine, alice.owner)
+    assert OutboxEntry.objects.get().state == "buffered"
     assert stub.calls("add") == [
         {
             "session_id": "chat:1",
@@ -87,22 +125,20 @@ def test_a_message_is_sent_unchanged(engine: AttachedEngine, stub: StubUpstream,
 
 
 @pytest.mark.parametrize("moment", [0, 631_152_000_000, 999_999_999_999])
-def test_a_message_older_than_everos_supports_is_rejected_before_it_is_sent(
+def test_a_message_older_than_everos_supports_is_kept_and_not_sent(
     engine: AttachedEngine, stub: StubUpstream, alice: Person, moment: int
 ) -> None:
     """EverOS would date it thousands of years ahead, or fail at every attempt."""
-    with pytest.raises(EngineRefused) as refused:
-        engine.add(
-            alice.owner,
-            "chat:1",
-            [message_of(alice.owner, "tea", 10**12), message_of(alice.owner, "I am born", moment)],
-        )
-    assert (refused.value.status, refused.value.detail[:10]) == (422, "timestamp:")
-    assert (stub.calls("add"), Memory.objects.count(), Session.objects.count()) == ([], 0, 0)
+    messages = [message_of(alice.owner, "tea", 10**12), message_of(alice.owner, "I am born", moment)]
+    add_and_send(engine, alice.owner, "chat:1", messages)
+    engine.flush(alice.owner, "chat:1")
+    assert sent_texts(stub) == ["tea"]
+    assert states() == {"tea": "flushed", "I am born": "withheld"}
+    assert {memory.text for memory in shown(alice)} == {"alice said: tea", "I am born"}
 
 
 def test_a_forged_sender_is_replaced_by_the_caller(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
-    engine.add(alice.owner, "chat:1", [message_of(alice.owner, "bob likes tea", sender_id="bob")])
+    add_and_send(engine, alice.owner, "chat:1", [message_of(alice.owner, "bob likes tea", sender_id="bob")])
     assert sent_messages(stub)[0]["sender_id"] == "alice"
 
 
@@ -111,7 +147,7 @@ def test_a_tool_message_without_a_call_id_gets_one(engine: AttachedEngine, stub:
         message_of(alice.owner, "one train at nine", NOON, "tool", "main"),
         message_of(alice.owner, "take it", NOON + 1),
     ]
-    engine.add(alice.owner, "chat:1", messages)
+    add_and_send(engine, alice.owner, "chat:1", messages)
     assert [message.get("tool_call_id") for message in sent_messages(stub)] == [f"call_{NOON}", None]
 
 
@@ -122,7 +158,7 @@ def test_a_message_is_sent_as_its_sender_made_it(engine: AttachedEngine, stub: S
         replace(message_of(alice.owner, "I look.", NOON + 1, "assistant", "main"), tool_calls=(call,)),
         replace(message_of(alice.owner, "at nine", NOON + 2, "tool", "main"), tool_call_id="call_7", sender_name="T"),
     ]
-    engine.add(alice.owner, "chat:1", messages)
+    add_and_send(engine, alice.owner, "chat:1", messages)
     user, assistant, tool = sent_messages(stub)
     assert (user["sender_id"], user["sender_name"]) == ("alice", "Alice A.")
     assert (assistant["sender_name"], assistant["tool_calls"]) == ("main", [call])
@@ -135,8 +171,11 @@ def test_a_message_is_sent_as_its_sender_made_it(engine: AttachedEngine, stub: S
 
 def test_unpaired_braces_in_arguments_are_replaced(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     call = {"id": "1", "type": "function", "function": {"name": "grep", "arguments": '{"for": "{"}'}}
-    engine.add(
-        alice.owner, "chat:1", [replace(message_of(alice.owner, "ok", NOON, "assistant", "main"), tool_calls=(call,))]
+    add_and_send(
+        engine,
+        alice.owner,
+        "chat:1",
+        [replace(message_of(alice.owner, "ok", NOON, "assistant", "main"), tool_calls=(call,))],
     )
     [sent] = sent_messages(stub)
     assert sent["tool_calls"][0]["function"] == {"name": "grep", "arguments": '｛"for": "｛"｝'}
@@ -150,7 +189,7 @@ def test_a_participant_is_sent_under_the_caller_with_a_name(
         replace(said, is_participant=True),
         replace(said, timestamp_ms=NOON + 1, is_participant=True, sender_name="Bob"),
     ]
-    engine.add(alice.owner, "chat:1", messages)
+    add_and_send(engine, alice.owner, "chat:1", messages)
     assert [(one["sender_id"], one["sender_name"]) for one in sent_messages(stub)] == [
         ("alice", "bob"),
         ("alice", "Bob"),
@@ -161,23 +200,24 @@ def test_a_participant_is_sent_under_the_caller_with_a_name(
 
 def test_system_messages_are_kept_and_not_sent(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     system = message_of(alice.owner, "You book trains.", NOON, "system", "main")
-    assert engine.add(alice.owner, "chat:1", [system]).status == "accumulated"
+    add_and_send(engine, alice.owner, "chat:1", [system])
     assert stub.calls("add") == []
     assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
-    engine.add(alice.owner, "chat:1", [system, message_of(alice.owner, "green tea", NOON + 1)])
+    add_and_send(engine, alice.owner, "chat:1", [system, message_of(alice.owner, "green tea", NOON + 1)])
     assert sent_texts(stub) == ["green tea"]
     assert engine.flush(alice.owner, "chat:1").status == "extracted"
-    kept = OutboxEntry.objects.get(category="full_context_system")
-    assert outbox.message_of(kept) == system
-    assert set(OutboxEntry.objects.values_list("state", flat=True)) == {"flushed"}
-    assert Memory.objects.get(category="full_context_system").is_covered
+    assert outbox.message_of(OutboxEntry.objects.get(category="full_context_system")) == system
+    assert states() == {"You book trains.": "withheld", "green tea": "flushed"}
+    assert {memory.text for memory in shown(alice)} == {"alice said: green tea", "You book trains."}
 
 
 def test_agents_of_two_users_with_one_name_get_different_ids(
     engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
-        engine.add(person.owner, "chat:1", [message_of(person.owner, "hi", role="assistant", sender_id="main")])
+        add_and_send(
+            engine, person.owner, "chat:1", [message_of(person.owner, "hi", role="assistant", sender_id="main")]
+        )
     first, second = sent_messages(stub)
     assert first["sender_id"] != second["sender_id"]
     assert first["sender_name"] == second["sender_name"] == "main"
@@ -187,8 +227,11 @@ def test_a_session_id_in_use_by_another_user_is_made_unique(
     engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob, alice):
-        engine.add(
-            person.owner, "chat:1", [message_of(person.owner, f"of {person.user_id}", NOON + len(stub.requests))]
+        add_and_send(
+            engine,
+            person.owner,
+            "chat:1",
+            [message_of(person.owner, f"of {person.user_id}", NOON + len(stub.requests))],
         )
     first, second, third = (body["session_id"] for body in stub.calls("add"))
     assert first == third == "chat:1"
@@ -200,7 +243,7 @@ def test_the_longest_session_id_stays_within_the_limit_when_made_unique(
     engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person
 ) -> None:
     for person in (alice, bob):
-        engine.add(person.owner, "s" * 128, [message_of(person.owner, "hi")])
+        add_and_send(engine, person.owner, "s" * 128, [message_of(person.owner, "hi")])
     assert len(stub.calls("add")[1]["session_id"]) <= 128
 
 
@@ -209,22 +252,24 @@ def test_a_session_created_by_another_engine_gets_a_unique_id(
 ) -> None:
     for person in (alice, bob):
         Session.objects.create(user_id=person.user_pk, session_id="chat:1", engine_session_id="chat:1", kind="chat")
-    engine.add(bob.owner, "chat:1", [message_of(bob.owner, "hi")])
+    add_and_send(engine, bob.owner, "chat:1", [message_of(bob.owner, "hi")])
     assert stub.calls("add")[0]["session_id"] != "chat:1"
 
 
 def test_repeated_messages_are_sent_once(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     for _ in range(2):
-        engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello"), message_of(alice.owner, "hello")])
+        add_and_send(
+            engine, alice.owner, "chat:1", [message_of(alice.owner, "hello"), message_of(alice.owner, "hello")]
+        )
     assert sent_texts(stub) == ["hello"]
 
 
 def test_messages_with_equal_times_are_moved_apart(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
     for text in ("one", "two", "three"):
-        engine.add(alice.owner, "chat:1", [message_of(alice.owner, text)])
+        add_and_send(engine, alice.owner, "chat:1", [message_of(alice.owner, text)])
     assert [message["timestamp"] for message in sent_messages(stub)] == [NOON, NOON + 1, NOON + 2]
     assert stub.store.dropped == 0
-    assert buffered_count(stub) == 3
+    assert buffered_texts(stub) == ["one", "two", "three"]
 
 
 def test_a_message_repeated_after_the_flush_is_not_sent_again(
@@ -236,18 +281,68 @@ def test_a_message_repeated_after_the_flush_is_not_sent_again(
     assert len(stub.store.episodes) == 1
 
 
-def test_a_rejected_add_leaves_no_row(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_message_that_everos_refuses_is_set_aside_and_sent_again_when_it_is_added_again(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
     stub.fault("add", Fault(status=422, body={}))
     with pytest.raises(EngineRefused):
-        engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
-    assert not Memory.objects.exists()
+        add_and_send(engine, alice.owner, "chat:1", [message_of(alice.owner, "hello")])
+    refused = OutboxEntry.objects.get()
+    assert refused.state == "refused"
+    assert "refused" in refused.cause
+    assert [memory.text for memory in shown(alice)] == ["hello"]
+    deliver(engine, alice.owner)
+    assert len(stub.calls("add")) == 1
+    add_and_send(engine, alice.owner, "chat:1", [message_of(alice.owner, "hello")])
+    again = OutboxEntry.objects.get()
+    assert (again.state, again.cause, len(stub.calls("add"))) == ("buffered", "", 2)
 
 
-def test_an_add_that_did_not_arrive_leaves_no_row(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
-    stub.fault("add", Fault(status=429, body={}))
+def test_of_200_messages_only_the_refused_one_is_set_aside(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
+    """Its call is refused as a whole, so the others are sent again."""
+    stub.store = RefusingStore("fact 137.")
+    messages = [message_of(alice.owner, f"fact {number}.", NOON + number) for number in range(200)]
+    with pytest.raises(EngineRefused):
+        add_and_send(engine, alice.owner, "chat:1", messages)
+    expected = [f"fact {number}." for number in range(200) if number != 137]
+    assert buffered_texts(stub) == expected
+    assert stub.store.dropped == 0
+    assert Counter(states().values()) == {"buffered": 199, "refused": 1}
+    assert len(stub.calls("add")) < 20
+    assert engine.flush(alice.owner, "chat:1").status == "extracted"
+    assert stub.store.episodes[0]["episode"].count(" said: ") == 199
+    assert {memory.text for memory in shown(alice)} == {stub.store.episodes[0]["episode"], "fact 137."}
+
+
+@pytest.mark.parametrize("fault", [Fault(status=429, body={}), Fault(reset=True, acts=True), Fault(reset=True)])
+def test_a_failure_while_the_others_of_a_refused_call_are_sent_keeps_their_order(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, fault: Fault
+) -> None:
+    messages = [message_of(alice.owner, f"fact {number}.", NOON + number) for number in range(4)]
+    stub.fault("add", Fault(status=422, body={}))
+    stub.fault("add", fault)
     with pytest.raises(EngineUnavailable):
-        engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
-    assert not Memory.objects.exists()
+        add_and_send(engine, alice.owner, "chat:1", messages)
+    deliver(engine, alice.owner)
+    assert buffered_texts(stub) == [f"fact {number}." for number in range(4)]
+    assert stub.store.dropped == 0
+    assert set(states().values()) == {"buffered"}
+
+
+def test_messages_that_did_not_arrive_wait_and_are_sent_in_their_order(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
+    for number in range(3):
+        engine.add(alice.owner, "chat:1", [message_of(alice.owner, f"fact {number}.", NOON - number)])
+        stub.fault("add", Fault(status=429, body={}))
+        with pytest.raises(EngineUnavailable):
+            deliver(engine, alice.owner)
+        assert set(states().values()) == {"pending"}
+    deliver(engine, alice.owner)
+    assert buffered_texts(stub) == [f"fact {number}." for number in range(3)]
+    assert set(states().values()) == {"buffered"}
 
 
 @pytest.mark.parametrize("acts", [True, False])
@@ -257,19 +352,24 @@ def test_an_add_of_unknown_outcome_is_repeated_as_the_same_message(
     messages = [message_of(alice.owner, "one"), message_of(alice.owner, "two")]
     stub.fault("add", Fault(reset=True, acts=acts))
     with pytest.raises(OutcomeUnknown):
-        engine.add(alice.owner, "chat:1", messages)
-    engine.add(alice.owner, "chat:1", [*messages[1:], message_of(alice.owner, "three")])
-    assert buffered_count(stub) == 3
+        add_and_send(engine, alice.owner, "chat:1", messages)
+    assert states() == {"one": "unconfirmed", "two": "unconfirmed"}
+    add_and_send(engine, alice.owner, "chat:1", [*messages[1:], message_of(alice.owner, "three")])
+    assert buffered_texts(stub) == ["one", "two", "three"]
+    assert stub.store.dropped == 0
     engine.flush(alice.owner, "chat:1")
     assert stub.store.episodes[0]["episode"].count(" said: ") == 3
 
 
-def test_a_flush_first_sends_unconfirmed_messages(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_flush_first_sends_unconfirmed_messages_and_those_that_wait(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
     stub.fault("add", Fault(reset=True))
     with pytest.raises(OutcomeUnknown):
-        engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
+        add_and_send(engine, alice.owner, "chat:1", [message_of(alice.owner, "hello")])
+    engine.add(alice.owner, "chat:1", [message_of(alice.owner, "good-bye", NOON + 1)])
     assert engine.flush(alice.owner, "chat:1").status == "extracted"
-    assert "hello" in stub.store.episodes[0]["episode"]
+    assert stub.store.episodes[0]["episode"] == "alice said: hello alice said: good-bye"
 
 
 def test_the_outcome_stays_unknown_after_a_second_attempt_fails(stub: StubUpstream, alice: Person) -> None:
@@ -277,24 +377,56 @@ def test_the_outcome_stays_unknown_after_a_second_attempt_fails(stub: StubUpstre
     stub.fault("add", Fault(reset=True))
     stub.fault("add", Fault(status=429, body={}))
     with pytest.raises(OutcomeUnknown):
-        engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
-    assert Memory.objects.count() == 1
+        add_and_send(engine, alice.owner, "chat:1", [message_of(alice.owner, "hello")])
+    assert states() == {"hello": "unconfirmed"}
+
+
+def test_a_call_that_is_killed_before_its_answer_is_verified(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
+    """The messages are marked as sent before the call, so that nobody sends them again without looking."""
+    engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
+    session = Session.objects.get()
+    batch = outbox.take(session)
+    assert batch is not None
+    engine.remote._send(alice.owner, session, batch)
+    assert states() == {"hello": "unconfirmed"}
+    assert outbox.take(session) is None
+    deliver(engine, alice.owner)
+    assert states() == {"hello": "buffered"}
+    assert sent_texts(stub) == ["hello"]
+    assert len(stub.calls("search")) == 1
 
 
 def test_unpaired_braces_are_replaced(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
-    engine.add(alice.owner, "chat:1", [message_of(alice.owner, text) for text in ("if (x) {", "} else {", "{}")])
+    add_and_send(
+        engine, alice.owner, "chat:1", [message_of(alice.owner, text) for text in ("if (x) {", "} else {", "{}")]
+    )
     assert sent_texts(stub) == ["if (x) ｛", "｝ else ｛", "{}"]
 
 
-def test_a_deleted_session_rejects_messages(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
+def test_a_deleted_session_rejects_messages_and_sends_none(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person
+) -> None:
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
     engine.delete(alice.owner, "chat:1")
     engine.delete(alice.owner, "chat:2")
     for session_id in ("chat:1", "chat:2"):
         with pytest.raises(EngineRefused):
             engine.add(alice.owner, session_id, [message_of(alice.owner, "more")])
-    assert len(stub.calls("add")) == 1
+        deliver(engine, alice.owner, session_id)
+    assert stub.requests == []
     assert not Memory.objects.exists()
+    assert not OutboxEntry.objects.exists()
+
+
+def stored(person: Person, data: bytes, extension: str) -> FileKey:
+    """Store the file of a message."""
+    key = file_key(f"{person.user_pk}/memory_attachments/{hashlib.sha256(data).hexdigest()}/content.{extension}")
+    path = root() / key
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return key
 
 
 def document(file: FileKey | Path, mime_type: str, name: str | None = None, content_type: Any = "doc") -> ContentItem:
@@ -304,13 +436,12 @@ def document(file: FileKey | Path, mime_type: str, name: str | None = None, cont
 
 
 def test_a_text_file_is_sent_in_named_pieces_a_millisecond_apart(
-    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, storage: Path
 ) -> None:
-    path = tmp_path / "0.bin"
-    path.write_text("\n\n".join(f"Paragraph {number}: " + "word " * 100 for number in range(40)))
-    item = document(path, "text/plain", "notes.txt", "text")
+    text = "\n\n".join(f"Paragraph {number}: " + "word " * 100 for number in range(40))
+    item = document(stored(alice, text.encode(), "bin"), "text/plain", "notes.txt", "text")
     for _ in range(2):
-        engine.add(alice.owner, "resource:alice:r_1", [Message("alice", "user", NOON, (item,))])
+        add_and_send(engine, alice.owner, "resource:alice:r_1", [Message("alice", "user", NOON, (item,))])
     messages = sent_messages(stub)
     assert len(messages) > 5
     assert [message["timestamp"] for message in messages] == list(range(NOON, NOON + len(messages)))
@@ -319,33 +450,32 @@ def test_a_text_file_is_sent_in_named_pieces_a_millisecond_apart(
 
 
 def test_a_long_text_file_is_split_over_several_calls(
-    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, storage: Path
 ) -> None:
-    path = tmp_path / "long.txt"
-    path.write_text("\n\n".join(f"Paragraph {number}: " + "word " * 390 for number in range(620)))
-    engine.add(alice.owner, "r", [Message("alice", "user", NOON, (document(path, "text/plain", None, "text"),))])
+    text = "\n\n".join(f"Paragraph {number}: " + "word " * 390 for number in range(620))
+    item = document(stored(alice, text.encode(), "txt"), "text/plain", None, "text")
+    add_and_send(engine, alice.owner, "r", [Message("alice", "user", NOON, (item,))])
     assert [len(body["messages"]) for body in stub.calls("add")] == [500, len(sent_messages(stub)) - 500]
     assert stub.store.dropped == 0
 
 
 def test_a_message_does_not_get_the_time_of_a_document_piece(
-    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, storage: Path
 ) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("\n\n".join("word " * 390 for _ in range(5)))
-    item = document(path, "text/plain", None, "text")
+    text = "\n\n".join("word " * 390 for _ in range(5))
+    item = document(stored(alice, text.encode(), "txt"), "text/plain", None, "text")
     engine.add(alice.owner, "r", [Message("alice", "user", NOON, (item,))])
-    engine.add(alice.owner, "r", [message_of(alice.owner, "a message", NOON + 2)])
+    add_and_send(engine, alice.owner, "r", [message_of(alice.owner, "a message", NOON + 2)])
     assert len({message["timestamp"] for message in sent_messages(stub)}) == len(sent_messages(stub)) == 6
 
 
 def test_an_empty_text_file_is_not_sent(
-    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, storage: Path
 ) -> None:
-    path = tmp_path / "empty.txt"
-    path.touch()
-    engine.add(alice.owner, "r", [Message("alice", "user", NOON, (document(path, "text/plain", None, "text"),))])
+    item = document(stored(alice, b"", "txt"), "text/plain", None, "text")
+    add_and_send(engine, alice.owner, "r", [Message("alice", "user", NOON, (item,))])
     assert not stub.calls("add")
+    assert OutboxEntry.objects.get().state == "withheld"
     assert engine.flush(alice.owner, "r").status == "no_extraction"
 
 
@@ -358,15 +488,15 @@ def test_an_empty_text_file_is_not_sent(
         ("audio/mpeg", "x.unknown", "mp3"),
     ],
 )
-def test_other_files_are_sent_whole_with_their_extension(
-    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path, mime_type: str, name: str, extension: str
+def test_files_of_resources_that_cannot_be_read_here_are_sent_at_once_with_their_extension(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, storage: Path, mime_type: str, name: str, extension: str
 ) -> None:
-    path = tmp_path / "stored"
-    path.write_bytes(b"bytes")
-    engine.add(alice.owner, "r", [Message("alice", "user", NOON, (document(path, mime_type, name),))])
+    item = document(stored(alice, b"bytes", extension), mime_type, name)
+    engine.add(alice.owner, "resource:alice:r_1", [Message("alice", "user", NOON, (item,))])
     assert sent_messages(stub)[0]["content"] == [
         {"type": "doc", "base64": "Ynl0ZXM=", "ext": extension, "name": name, "extras": {"resource_id": "r_1"}}
     ]
+    assert OutboxEntry.objects.get().state == "buffered"
 
 
 def test_a_file_in_a_bucket_is_sent_and_sent_again(
@@ -378,33 +508,33 @@ def test_a_file_in_a_bucket_is_sent_and_sent_again(
     message = Message("alice", "user", NOON, (document(file_key(key), "image/jpeg", "photo"),))
     stub.fault("add", Fault(status=504))
     with pytest.raises(OutcomeUnknown):
-        engine.add(alice.owner, "r", [message])
+        add_and_send(engine, alice.owner, "r", [message])
     entry = OutboxEntry.objects.get(user_id=alice.user_pk)
     assert [item["file"] for item in entry.message["content"]] == [key]
-    engine.remote.retry_unconfirmed(alice.owner, Session.objects.get(session_id="r"))
+    deliver(engine, alice.owner, "r")
     assert [sent["content"][0]["base64"] for sent in sent_messages(stub)] == ["Ynl0ZXM="] * 2
     assert [path for path in storage.rglob("*") if path.is_file()] == []
 
 
 def test_a_document_that_everos_cannot_read_is_sent_as_text(
-    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, storage: Path
 ) -> None:
-    path = tmp_path / "page.html"
-    path.write_text("<html><body><p>The rent is 700 euros.</p></body></html>")
+    page = stored(alice, b"<html><body><p>The rent is 700 euros.</p></body></html>", "html")
     stub.fault("add", Fault(status=503, body={"error": {"code": "CAPABILITY_UNAVAILABLE"}}))
-    engine.add(alice.owner, "r", [Message("alice", "user", NOON, (document(path, "text/html", None, "html"),))])
+    message = Message("alice", "user", NOON, (document(page, "text/html", None, "html"),))
+    add_and_send(engine, alice.owner, "r", [message])
     assert "base64" in sent_messages(stub)[0]["content"][0]
     assert "The rent is 700 euros." in sent_messages(stub)[1]["content"][0]["text"]
 
 
-def test_an_image_that_everos_cannot_read_is_rejected(
-    engine: AttachedEngine, stub: StubUpstream, alice: Person, tmp_path: Path
+def test_an_image_that_everos_cannot_read_is_refused_and_kept(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, storage: Path
 ) -> None:
-    path = tmp_path / "a.gif"
-    path.write_bytes(b"GIF89a")
+    item = document(stored(alice, b"GIF89a", "gif"), "image/gif", "cat.gif", "image")
     stub.fault("add", Fault(status=415, body={}))
     with pytest.raises(EngineRefused):
-        engine.add(alice.owner, "r", [Message("alice", "user", NOON, (document(path, "image/gif", None, "image"),))])
+        add_and_send(engine, alice.owner, "r", [Message("alice", "user", NOON, (item,))])
+    assert states() == {"cat.gif": "refused"}
 
 
 def test_a_missing_file_is_reported(engine: AttachedEngine, alice: Person, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from remote.everos import EverOS
 from store.models import Session
 from store.types import Hit, ListRequest, SearchRequest
 from tests.conftest import Person
-from tests.remote.conftest import NOON, MockedEverOS, make_client, message_of, no_wait
+from tests.remote.conftest import NOON, MockedEverOS, add_and_send, make_client, message_of, no_wait
 from tests.stub_upstream import Fault, StubUpstream
 
 CALLER_FILTERS = {"timestamp": {"gte": "2026-05-28T20:26:40+00:00"}}
@@ -118,7 +118,8 @@ def test_no_session_is_no_call(engine: AttachedEngine, stub: StubUpstream, alice
 def test_the_buffer_of_another_user_cannot_be_read(
     engine: AttachedEngine, stub: StubUpstream, alice: Person, charlie: Person
 ) -> None:
-    engine.add(alice.owner, "chat:1", [message_of(alice.owner, "my pin is 1234")])
+    add_and_send(engine, alice.owner, "chat:1", [message_of(alice.owner, "my pin is 1234")])
+    stub.requests.clear()
     assert search_hits(engine, charlie, session_ids=("chat:1",)) == []
     assert search_hits(engine, charlie, filters={"session_id": "chat:1"}) == []
     assert search_hits(engine, charlie, session_ids=None, filters={"OR": [{"session_id": "chat:1"}]}) == []
@@ -203,7 +204,8 @@ def test_an_agent_is_searched_once_and_without_filters(
         SearchRequest("tea", agent_id="main", session_ids=("chat:2",)),
     ]
     results = engine.search(alice.owner, requests)
-    assert [[hit.session_id for hit in result.hits] for result in results] == [["chat:1"], [], ["chat:2"]]
+    cases = [[hit for hit in result.hits if hit.memory_type == "agent_case"] for result in results]
+    assert [[hit.session_id for hit in hits] for hits in cases] == [["chat:1"], [], ["chat:2"]]
     assert sent_filters(stub) == [None]
 
 
@@ -358,15 +360,16 @@ def test_one_search_does_not_use_all_concurrent_calls(
     assert 1 < stub.most_at_once["search"] <= 8
 
 
-def test_a_search_takes_four_statements_regardless_of_its_size(engine: AttachedEngine, alice: Person) -> None:
+def test_a_search_takes_five_statements_regardless_of_its_size(engine: AttachedEngine, alice: Person) -> None:
     for number in range(9):
         remember(engine, alice, f"s{number}", "tea")
     requests = [SearchRequest("tea", session_ids=tuple(f"s{number}" for number in range(9))), SearchRequest("tea")]
     with CaptureQueriesContext(connection) as queries:
         results = engine.search(alice.owner, requests)
     assert [len(result.hits) for result in results] == [8, 8]
-    # The sessions that are requested, those that EverOS returned, the local index, and what was found in it.
-    assert len(queries) == 4
+    # The sessions that are requested, those that EverOS returned, the copies of its memories, the local index, and what
+    # was found in it.
+    assert len(queries) == 5
 
 
 def test_memories_of_a_deleted_session_are_dropped_without_a_warning(

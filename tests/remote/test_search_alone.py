@@ -166,7 +166,7 @@ def test_decisions_hold(everos: StubUpstream, alice: Person) -> None:
     answer = search(alice, "bicycle old crimson")
     assert [(hit["id"], hit["text"]) for hit in answer["results"]] == [(edited, "The bicycle is blue")]
     hidden = find_hidden_hits(alice.owner, SearchCommand(query="bicycle", scopes=frozenset({"all_user_memory"})))
-    assert [one.hit.text for one in hidden] == ["alice said: The bicycle is old"]
+    assert {one.hit.text for one in hidden} == {"alice said: The bicycle is old", "The bicycle is old"}
 
 
 def test_a_memory_that_the_gateway_hid_is_not_found(everos: StubUpstream, alice: Person) -> None:

@@ -53,7 +53,7 @@ def stored(engine: EmbeddedEngine, alice: Person) -> dict[str, Memory]:
         copy(owner, session, text, sources)
     engine.replace(owner, {f"remote {ORIGINAL}": Wording(REWORDED, "", None)})
     with transaction.atomic():
-        storage.set_covered(owner, [message.pk], is_covered=True)
+        storage.set_cover(owner, {message.memory_id: storage.Cover(is_covered=True)})
     return {memory.text: memory for memory in Memory.objects.all()}
 
 
@@ -94,7 +94,7 @@ def test_a_message_is_shown_again_when_nothing_covers_it(
 ) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:9"
     with transaction.atomic():
-        storage.set_covered(alice.owner, [stored[COVERED].pk], is_covered=False)
+        storage.set_cover(alice.owner, {stored[COVERED].memory_id: storage.Cover()})
     assert set(texts(search(engine, alice.owner, "crimson"))) == {COVERED}
     assert_consistent(alice.owner)
 
