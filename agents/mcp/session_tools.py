@@ -144,5 +144,7 @@ def add_messages(caller: Caller, arguments: AddArguments) -> Result:
         text = f"{added}, but the flush failed: {error.detail} Call session_add again with flush and without messages."
         return failed(error.code, text)
     text = f"{added} and flushed it: {flushed.memory_count} new memories."
+    if flushed.degraded:
+        text = f"{added}. They can be found; memories are derived from them later: {flushed.degraded}"
     values = {"status": flushed.status, "memory_count": flushed.memory_count}
     return result(text, session_id=session_id, message_count=count, **values)

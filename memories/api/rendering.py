@@ -105,7 +105,10 @@ def flushed(session_id: str, result: FlushResult) -> dict[str, Any]:
         "memory_count": result.memory_count,
         "searchable_at": None if at is None else isoformat(from_ms(at)),
     }
-    return {"session_id": session_id, "backend": {"request_id": result.request_id, "data": data}}
+    answer: dict[str, Any] = {"session_id": session_id, "backend": {"request_id": result.request_id, "data": data}}
+    if result.degraded:
+        answer["degraded"] = localized(result.degraded)
+    return answer
 
 
 def memory(stored: StoredMemory, overrides: Mapping[str, str]) -> dict[str, Any]:

@@ -170,10 +170,11 @@ class FlushBackend(Model):
 
 
 class Flushed(Model):
-    """The answer to `sessions.flush`."""
+    """The answer to `sessions.flush`. `degraded` says why a remote did not derive memories yet."""
 
     session_id: str
     backend: FlushBackend
+    degraded: str | None = None
 
 
 class Session(Versioned):

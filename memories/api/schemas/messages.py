@@ -330,3 +330,7 @@ class FlushOut(BaseModel):
 
     session_id: ChatId
     backend: FlushBackend = Field(description="The memory engine's answer.")
+    degraded: str | None = Field(
+        None,
+        description="Why the remote did not derive memories yet; absent if it did. The messages are found meanwhile.",
+    )
