@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from core.background.tasks import enqueue
-from core.errors import EngineError
+from core.errors import EngineError, EngineUnavailable
 from core.ids import parse_session_id
 from core.times import to_ms
 from documents.reader import read_document, reading_for
@@ -25,7 +25,7 @@ from remote import sessions as external_sessions
 from remote.everos import EverOS
 from store import sessions, storage
 from store.models import Memory, Session, State
-from store.port import AddResult, FlushResult, Health, engine_call
+from store.port import AddResult, FlushResult, FlushStatus, Health, engine_call
 from store.types import Message, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.upstream")
@@ -114,19 +114,23 @@ class AttachedEngine(EmbeddedEngine):
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
         """Have the remote derive memories. If it does not, it is asked later, and the result is what is stored here.
 
-        Raises: the errors of the remote for a session of which nothing can be read here.
+        A remote that refuses is not asked again. Raises: the errors of the remote for a session of which
+        nothing can be read here.
         """
         try:
             return self.remote.flush(owner, session_id)
         except EngineError as error:
             session = external_sessions.find(owner, session_id)
-            count = 0 if session is None else session.memories.filter(state=State.LIVE).count()
-            if session is None or not count:
+            live = Memory.objects.filter(session=session, state=State.LIVE)
+            if session is None or not live.exists():
                 raise
             now = self._clock()
-            external_sessions.mark_flush_sent(session, now)
-            enqueue("retry_deliveries")
-            return FlushResult("extracted", count, uuid.uuid4().hex, to_ms(now), degraded=error.detail)
+            count = live.filter(origin=Memory.Origin.EMBEDDED, is_covered=False).count()
+            if count and isinstance(error, EngineUnavailable):
+                external_sessions.mark_flush_sent(session, now)
+                enqueue("retry_deliveries")
+            status: FlushStatus = "extracted" if count else "no_extraction"
+            return FlushResult(status, count, uuid.uuid4().hex, to_ms(now), degraded=error.detail)
 
     @engine_call
     def search(self, owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:

@@ -135,6 +135,7 @@ class _Calls:
             self.remote.flush(session.owner, session.session_id)
         except EngineRefused as error:
             logger.warning("EverOS: an unconfirmed flush was refused: %s", error.detail)
+            upstream_sessions.mark_flush_ended(session, self.run.clock())  # or it would be asked at every check
 
     def for_each(self, sessions: Iterable[Session], do: Callable[[Session], None]) -> None:
         """Call `do` for each session.

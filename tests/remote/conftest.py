@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import responses
+from django.utils import timezone
 
+from core.background.tasks import Round
 from engines.attached import AttachedEngine
+from operations.external.delivery_retry import DeliveryRetry
 from remote import sessions
 from remote.client.client import Client
 from remote.client.resilience import Retry
@@ -86,6 +90,19 @@ def make_engine(stub: StubUpstream, *, attempts: int = 1, timeout_seconds: float
 @pytest.fixture
 def engine(stub: StubUpstream) -> AttachedEngine:
     return make_engine(stub)
+
+
+Run = Callable[[timedelta], int]
+
+
+@pytest.fixture
+def run_deliveries(engine: AttachedEngine, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return the function that runs the periodic task of deliveries as if so much time had passed.
+
+    It returns the number of unconfirmed messages that arrived.
+    """
+    monkeypatch.setattr("operations.external.delivery_retry.attached_remote", lambda: engine.remote)
+    return lambda later: DeliveryRetry()(Round(clock=lambda: timezone.now() + later))
 
 
 def message_of(owner: Owner, text: str, timestamp_ms: int = NOON, role: Role = "user", sender_id: str = "") -> Message:
