@@ -159,7 +159,7 @@ class EverOS:
         with self.writing(owner, session.session_id):
             for batch in outbox.unconfirmed(session):
                 if self._deliver(owner, session, batch, has_settled=True) is None:
-                    arrived += [entry.message for entry in batch.entries]
+                    arrived += outbox.messages_at(session, [entry.timestamp_ms for entry in batch.entries])
         return arrived
 
     @database_errors()

@@ -140,9 +140,31 @@ def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) 
             return None
         call_id = uuid4().hex
         _update(sent, state=_State.UNCONFIRMED, call_id=call_id, sent_at=timezone.now())
-    messages = (given.get(row.message_id) or message_of(row) for row in sent)
-    entries_sent = tuple(Entry(message, row.time_ms) for message, row in zip(messages, sent, strict=True))
-    return Batch(call_id, entries_sent, is_new=True)
+    found = (Entry(given.get(row.message_id) or _with_own_text(row), row.time_ms) for row in sent)
+    return Batch(call_id, tuple(found), is_new=True)
+
+
+def _with_own_text(row: OutboxEntry) -> Message:
+    """Return the message of an entry, with the text that was read here instead of the address of a document."""
+    message = message_of(row)
+    if not any(_is_document_at_address(item) for item in message.content):
+        return message
+    passages = Memory.objects.filter(user_id=row.user_id, memory_id__in=row.memory_ids, chunk_index__isnull=False)
+    texts: dict[str, list[str]] = {}
+    for passage in passages.order_by("seq"):
+        texts.setdefault(str(passage.payload.get("filename") or ""), []).append(passage.text)
+
+    def read(item: ContentItem) -> ContentItem:
+        text = "\n\n".join(texts.get(item.name or "", ()))
+        if not text or not _is_document_at_address(item):
+            return item
+        return ContentItem("text", text=f"[{item.type.upper()}: {item.name or ''}]\n{text}")
+
+    return replace(message, content=tuple(map(read, message.content)))
+
+
+def _is_document_at_address(item: ContentItem) -> bool:
+    return item.uri is not None and item.file is None and item.text is None and item.type not in {"image", "audio"}
 
 
 def _update(rows: Sequence[OutboxEntry], **values: Any) -> None:
@@ -235,6 +257,11 @@ def _retried() -> QuerySet[OutboxEntry]:
 def waiting_messages(user_pk: UUID) -> list[Message]:
     """Return all messages of a user that EverOS has not confirmed."""
     return [message_of(entry) for entry in OutboxEntry.objects.filter(_IS_WAITING, user_id=user_pk)]
+
+
+def messages_at(session: Session, times: Collection[int]) -> list[Message]:
+    """Return the messages of a session with these times, as they were sent."""
+    return [message_of(entry) for entry in _here(session).filter(time_ms__in=times).order_by("pk")]
 
 
 def replace_messages(session: Session, batch: Batch, messages: Sequence[Message]) -> Batch:

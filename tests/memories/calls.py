@@ -8,9 +8,9 @@ import orjson
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from accounts.audit import Actor
-from engines.registry import get_engine
+from engines.registry import attached_remote, get_engine
 from resources.services import purge
-from store.models import Memory
+from store.models import Memory, Session
 from store.types import ContentItem, Message
 from tests.conftest import Person
 
@@ -65,3 +65,10 @@ def search(person: Person, query: str = "payment", *, status: int = 200, **field
 
 def texts(answer: dict[str, Any]) -> list[str]:
     return [result["text"] for result in answer["results"]]
+
+
+def send(person: Person, session_id: str = "chat:c1") -> None:
+    """Send what waits of a session to the remote, as the background task does."""
+    remote = attached_remote()
+    assert remote is not None
+    remote.send(person.owner, Session.objects.get(user=person.user_pk, session_id=session_id))

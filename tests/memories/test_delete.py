@@ -7,13 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from accounts.audit import Actor
 from accounts.models import AuditEvent
-from core.errors import Conflict
 from memories.models import Tombstone
-from memories.services import decisions
-from memories.services.decisions import OverrideValues
-from memories.services.lookup import MemoryRef
 from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say, search, texts, upload
@@ -69,16 +64,6 @@ def test_a_restored_memory_can_be_deleted_again(alice: Person) -> None:
     call(alice, "post", f"{path}/restore", status=404)
     assert call(alice, "delete", path)["tombstone_id"] != first["tombstone_id"]
     assert texts(search(alice, "car", **ALL_MEMORIES)) == []
-
-
-def test_an_unflushed_message_of_an_external_engine_cannot_be_deleted(alice: Person, settings: Any) -> None:
-    say(alice, "chat:c1", "the car is red", flush=False)
-    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://everos.test"
-    memory_ref, actor = MemoryRef(id_of("the car is red")), Actor.command("tests")
-    with pytest.raises(Conflict, match="Flush"):
-        decisions.delete(alice.user_pk, memory_ref, actor=actor)
-    with pytest.raises(Conflict, match="Flush"):
-        decisions.override(alice.user_pk, memory_ref, OverrideValues(text="x"), actor=actor)
 
 
 def test_a_deletion_before_the_flush_applies_to_the_memory(alice: Person) -> None:

@@ -12,6 +12,7 @@ import pytest
 from django.utils import timezone
 
 from core.background.tasks import Round
+from core.errors import OutcomeUnknown
 from engines.registry import get_engine
 from operations.external.delivery_retry import DeliveryRetry
 from remote.models import OutboxEntry
@@ -20,7 +21,7 @@ from resources.models import Attachment, Resource
 from store.models import Memory
 from tests.conftest import Person
 from tests.core.test_url_policy import OUTSIDE, file_root
-from tests.memories.calls import NOON_MS, call
+from tests.memories.calls import NOON_MS, call, send
 from tests.stub_upstream import Fault, StubUpstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -97,6 +98,7 @@ def test_files_outside_the_roots_are_text_in_messages(alice: Person, engine: Stu
     assert not Attachment.objects.exists()
     assert not Memory.objects.filter(text__contains="root:").exists()
     if engine is not None:
+        send(alice)
         assert not _addresses(engine)
         assert "look" in sent(engine)
 
@@ -120,7 +122,9 @@ def test_files_below_a_root_are_accepted(alice: Person, engine: StubUpstream | N
     register(alice, source_uri=uri, status=200)
     assert Resource.objects.get().status == "extracted"
     if engine is not None:
-        assert sent(engine).count(uri) == 2
+        send(alice)
+        assert _addresses(engine) == [uri]  # the registered file; of the message, the gateway sends what it has read
+        assert (folder / "a.txt").read_text() in sent(engine)
 
 
 # --- existing rows ----------------------------------------------------------------------------------------------------
@@ -128,9 +132,11 @@ def test_files_below_a_root_are_accepted(alice: Person, engine: StubUpstream | N
 
 def _unconfirmed(person: Person, upstream: StubUpstream, uri: str, folder: Path) -> None:
     """Create an unconfirmed message in the outbox whose address is no longer allowed."""
-    allowed = (folder / "a.txt").as_uri()
+    add(person, (folder / "a.txt").as_uri(), status=200)
     upstream.fault("add", Fault(reset=True, acts=False))
-    add(person, allowed, status=503)
+    with pytest.raises(OutcomeUnknown):
+        send(person)
+    Attachment.objects.all().delete()
     entry = OutboxEntry.objects.get()
     assert entry.state == "unconfirmed"
     entry.message["content"][1]["uri"] = uri

@@ -147,8 +147,8 @@ def test_each_request_takes_the_same_statements(engine: AttachedEngine, stub: St
     delete(alice, *ids[:9])
     with CaptureQueriesContext(connection) as queries:
         search_all(engine, alice, top_k=4)
-    # three requests, each with: data of erased users, memories of the store, decisions
-    assert len(queries) == 3 * 3
+    # three requests, each with: data of erased users, copies, memories of the store, decisions
+    assert len(queries) == 3 * 4
 
 
 def test_memories_of_the_store_take_two_more_statements(engine: AttachedEngine, alice: Person) -> None:
@@ -158,7 +158,7 @@ def test_memories_of_the_store_take_two_more_statements(engine: AttachedEngine, 
     decisions.override(alice.user_pk, memory_ref, OverrideValues(text="I like coffee"), actor=ACTOR)
     with CaptureQueriesContext(connection) as queries:
         search_all(engine, alice, top_k=4)
-    assert len(queries) == 4  # also the keyword index and the overrides
+    assert len(queries) == 5  # also the keyword index and the overrides
 
 
 def test_an_override_is_found_until_it_is_undone(engine: AttachedEngine, alice: Person) -> None:
@@ -214,7 +214,7 @@ def test_a_digest_takes_two_statements(engine: AttachedEngine, stub: StubUpstrea
             search_all(engine, alice)
         counts.append(len(queries))
         add_digests(stub, alice, "a walnut safe and its tea")
-    assert counts == [6, 8]
+    assert counts == [7, 9]
 
 
 def test_digests_are_omitted_while_a_session_is_deleted(

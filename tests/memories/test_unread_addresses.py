@@ -12,6 +12,7 @@ import pytest
 from django.utils import timezone
 
 from core.background.tasks import Round
+from core.errors import EngineRefused, OutcomeUnknown
 from engines.registry import get_engine
 from operations.external.delivery_retry import DeliveryRetry
 from remote.models import OutboxEntry
@@ -19,7 +20,7 @@ from resources.models import Attachment
 from store.models import Memory
 from tests.conftest import Person
 from tests.core.test_url_policy import HOSTILE, OTHER_BUCKETS
-from tests.memories.calls import NOON_MS, call
+from tests.memories.calls import NOON_MS, call, send
 from tests.object_store import Bucket
 from tests.stub_upstream import Fault, StubUpstream
 from tests.web import WebServer, page, web_server
@@ -119,10 +120,19 @@ def test_objects_in_other_buckets_are_text(
     assert not Attachment.objects.exists()
 
 
-def test_an_object_in_an_allowed_bucket_is_sent_on(alice: Person, upstream: StubUpstream, settings: Any) -> None:
+def test_a_picture_in_an_allowed_bucket_is_sent_on(alice: Person, upstream: StubUpstream, settings: Any) -> None:
     settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS = ["documents"]
-    add(alice, document("minio://documents/a.txt"))
-    assert addresses(upstream) == ["minio://documents/a.txt"]
+    add(alice, document("minio://documents/a.png", "image"))
+    send(alice)
+    assert addresses(upstream) == ["minio://documents/a.png"]
+
+
+def test_of_a_document_the_text_is_sent_on(alice: Person, upstream: StubUpstream, web: WebServer) -> None:
+    web.pages["/x.txt"] = page(b"Pay within 30 days.")
+    add(alice, document(web.url("/x.txt")))
+    send(alice)
+    [sent] = upstream.calls("add")[-1]["messages"]
+    assert [item["text"] for item in sent["content"]] == ["hi", "[DOC: x.txt]\nPay within 30 days."]
 
 
 def test_an_object_in_an_allowed_bucket_is_read(
@@ -187,28 +197,30 @@ def test_a_repeated_message_brings_no_deleted_text_back(alice: Person, storage: 
 
 
 @pytest.mark.parametrize(("status", "code"), [(415, "UNSUPPORTED"), (422, "INVALID_INPUT"), (500, "INTERNAL_ERROR")])
-def test_an_address_that_everos_cannot_read_is_text(
+def test_an_address_that_everos_cannot_read_is_sent_as_text(
     alice: Person, upstream: StubUpstream, web: WebServer, status: int, code: str
 ) -> None:
     upstream.fault("add", Fault(status=status, body={"error": {"code": code, "message": "no"}}))
-    uri = web.url("/x.txt")
-    assert warned(add(alice, document(uri))) == ["messages.0.content.1.uri"]
+    uri = web.url("/x.png")
+    assert warned(add(alice, document(uri, "image"))) == []
+    send(alice)
     assert addresses(upstream) == [uri]
     [sent] = upstream.calls("add")[-1]["messages"]
     assert [item["type"] for item in sent["content"]] == ["text", "text"]
-    assert sent["content"][1]["text"] == f"[DOC: x.txt] {uri}"
+    assert sent["content"][1]["text"] == f"[IMAGE: x.txt] {uri}"
     assert OutboxEntry.objects.get().state == "buffered"
-    assert [row.text for row in Memory.objects.order_by("seq")] == ["hi", f"[DOC: x.txt] {uri}"]
-    assert not Attachment.objects.exists()
     calls = len(upstream.calls("add"))
-    add(alice, document(uri))  # the session has it
+    add(alice, document(uri, "image"))  # the session has it
+    send(alice)
     assert len(upstream.calls("add")) == calls
 
 
-def test_a_call_that_everos_refuses_without_an_address_stays_refused(alice: Person, upstream: StubUpstream) -> None:
+def test_a_message_that_everos_refuses_is_kept_here(alice: Person, upstream: StubUpstream) -> None:
     upstream.fault("add", Fault(status=422))
-    add(alice, status=502)
-    assert not Memory.objects.exists()
+    add(alice)
+    with pytest.raises(EngineRefused):
+        send(alice)
+    assert texts() == "hi"
 
 
 @pytest.mark.parametrize("uri", ["s3://files/secret.txt", METADATA, "file:///etc/passwd"])
@@ -216,15 +228,18 @@ def test_an_address_that_is_refused_now_is_resent_as_text(
     alice: Person, upstream: StubUpstream, settings: Any, uri: str
 ) -> None:
     settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS = ["documents"]
+    add(alice, document("s3://documents/a.png", "image"))
     upstream.fault("add", Fault(reset=True, acts=False))
-    add(alice, document("s3://documents/a.txt"), status=503)
+    with pytest.raises(OutcomeUnknown):
+        send(alice)
+    Attachment.objects.all().delete()
     entry = OutboxEntry.objects.get()
     entry.message["content"][1]["uri"] = uri  # as an archive or an earlier version brings it
     entry.save(update_fields=["message"])
     upstream.requests.clear()
     assert DeliveryRetry()(Round(clock=lambda: timezone.now() + timedelta(minutes=10))) == 1
     assert addresses(upstream) == []
-    assert f"[DOC: x.txt] {uri}" in json.dumps(list(upstream.calls("add")))
+    assert f"[IMAGE: x.txt] {uri}" in json.dumps(list(upstream.calls("add")))
     assert not Attachment.objects.exists()
     assert get_engine().flush(alice.owner, "chat:c1").status == "extracted"
 
