@@ -132,7 +132,8 @@ def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) 
     """
     with transaction.atomic():
         Session.objects.select_for_update().get(pk=session.pk)
-        waiting = list(_here(session).filter(_IS_PENDING).order_by("pk")[:MAX_MESSAGES])
+        here = _here(session).filter(_IS_PENDING, user=session.user_id)  # as in `outbox_pending`
+        waiting = list(here.order_by("pk")[:MAX_MESSAGES])
         decided = _decided(session.owner, waiting)  # of files that are not read here, no memory is known
         _update([row for row in waiting if row.pk in decided], state=_State.WITHHELD)
         sent = [row for row in waiting if row.pk not in decided]
@@ -166,7 +167,10 @@ def pending_sessions(now: datetime, limit: int) -> list[Session]:
     waiting = OutboxEntry.objects.filter(_IS_PENDING, sources.of_remote()).order_by()
     # Ingestion sends files that are not read here: it has their one-time addresses.
     waiting = waiting.exclude(session__kind=Session.Kind.RESOURCE, memory_ids=[])
-    first = dict(waiting.values_list("session").annotate(first=Min("pk")).order_by("first")[: limit * _SESSIONS_READ])
+    oldest = (
+        waiting.values_list("user", "session").annotate(first=Min("pk")).order_by("first")
+    )  # as in `outbox_pending`
+    first = {session: pk for _user, session, pk in oldest[: limit * _SESSIONS_READ]}
     unknown = OutboxEntry.objects.filter(_IS_UNCONFIRMED, sources.of_remote(), session=OuterRef("pk"))
     live = Session.objects.filter(_is_due(now), ~Exists(unknown), pk__in=first, state=State.LIVE).select_related("user")
     turns: Counter[UUID] = Counter()
