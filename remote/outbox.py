@@ -304,10 +304,11 @@ def buffered(session: Session) -> Buffered:
     return Buffered(**rows.aggregate(last_row=Max("pk"), last_user_ms=last_user_ms))
 
 
-def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> None:
+def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> int:
     """Mark the messages that a flush took, and link the memories derived from them.
 
-    Messages added after the flush was sent stay buffered. Call inside a transaction.
+    Messages added after the flush was sent stay buffered. Return the number of memories that are new for this flush and
+    that EverOS does not have. Call inside a transaction.
     """
     flush_id = flush_id[:64] or uuid4().hex
     taken = _here(session).filter(_IS_BUFFERED, pk__lte=flushed.last_row or 0)
@@ -316,18 +317,20 @@ def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> None:
     Memory.objects.bulk_update(said, ["memory_type", "batch_id"], batch_size=_ROWS_AT_ONCE)
     cleared: dict[str, Any] = {} if sources.keeps_text(session) else {"message": {}}
     taken.update(state=_State.FLUSHED, flush_id=flush_id, **cleared)
-    _flush_set_aside(session)
+    count = _flush_set_aside(session)
     sources.link(session)
+    return count
 
 
-def _flush_set_aside(session: Session) -> None:
-    """End the buffer of messages that EverOS does not have, which nothing derived covers."""
+def _flush_set_aside(session: Session) -> int:
+    """End the buffer of messages that EverOS does not have, which nothing derived covers; return their number."""
     found = _here(session).filter(_IS_SET_ASIDE, flush_id="")
     flush_id = uuid4().hex
     ids = [memory_id for memory_ids in found.values_list("memory_ids", flat=True) for memory_id in memory_ids]
     said = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE, memory_id__in=ids)
-    said.update(memory_type=Memory.Type.EPISODE, batch_id=flush_id)
+    count = said.update(memory_type=Memory.Type.EPISODE, batch_id=flush_id)
     found.update(flush_id=flush_id)
+    return count
 
 
 def has_text(entry: OutboxEntry) -> bool:

@@ -202,6 +202,8 @@ def test_system_messages_are_kept_and_not_sent(engine: AttachedEngine, stub: Stu
     system = message_of(alice.owner, "You book trains.", NOON, "system", "main")
     add_and_send(engine, alice.owner, "chat:1", [system])
     assert stub.calls("add") == []
+    result = engine.flush(alice.owner, "chat:1")
+    assert (result.status, result.memory_count) == ("extracted", 1)
     assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
     add_and_send(engine, alice.owner, "chat:1", [system, message_of(alice.owner, "green tea", NOON + 1)])
     assert sent_texts(stub) == ["green tea"]
