@@ -181,10 +181,15 @@ def pending_sessions(now: datetime, limit: int) -> list[Session]:
     return [session for _turn, _first, session in sorted(ordered, key=lambda one: one[:2])[:limit]]
 
 
-def unconfirmed(session: Session) -> list[Batch]:
-    """Return the session's batches that were sent without an answer."""
+def unconfirmed(session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> list[Batch]:
+    """Return the session's batches that were sent without an answer. `given` are messages as for `take`."""
     pending = _here(session).filter(_IS_UNCONFIRMED).order_by()
-    return _batches(session, set(pending.values_list("call_id", flat=True).distinct()))
+    return _batches(session, set(pending.values_list("call_id", flat=True).distinct()), given)
+
+
+def lacks_unread(session: Session, named: Mapping[str, Message]) -> bool:
+    """Return True if EverOS lacks one of these messages, of which no memory is stored here."""
+    return entries(session).filter(_IS_WAITING, message_id__in=list(named), memory_ids=[]).exists()
 
 
 def unconfirmed_sessions(since: datetime, before: datetime, now: datetime, limit: int) -> list[Session]:
@@ -477,11 +482,12 @@ def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
     return times
 
 
-def _batches(session: Session, call_ids: Iterable[str]) -> list[Batch]:
-    """Return the recorded batches."""
+def _batches(session: Session, call_ids: Iterable[str], given: Mapping[str, Message]) -> list[Batch]:
+    """Return the recorded batches, with messages that are given by id."""
     found: dict[str, list[Entry]] = {}
     for row in entries(session).filter(_IS_UNCONFIRMED, call_id__in=list(call_ids)).order_by("id"):
-        found.setdefault(row.call_id, []).append(Entry(message_of(row), row.time_ms))
+        message = given.get(row.message_id) or message_of(row)
+        found.setdefault(row.call_id, []).append(Entry(message, row.time_ms))
     return [Batch(call_id, tuple(entries), is_new=False) for call_id, entries in found.items()]
 
 

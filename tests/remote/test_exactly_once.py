@@ -36,7 +36,9 @@ MAX_ATTEMPTS = 60
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_under_faults_each_message_is_in_exactly_one_memory_in_its_order(stub: StubUpstream, alice: Person, seed: int) -> None:
+def test_under_faults_each_message_is_in_exactly_one_memory_in_its_order(
+    stub: StubUpstream, alice: Person, seed: int
+) -> None:
     rng = random.Random(seed)
     engine = make_engine(stub, attempts=2)
     for number in range(MESSAGES):
