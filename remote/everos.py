@@ -67,24 +67,31 @@ class EverOS:
 
     @database_errors()
     def send(self, owner: Owner, session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> None:
-        """Send what EverOS lacks of a session. What it refuses for good is set aside, and the last refusal is raised.
+        """Send the next messages of a session. What EverOS refuses for good is set aside, and a refusal is raised.
 
         `given` are messages by id whose one-time addresses are not stored.
         """
         with self.writing(owner, session.session_id):
             self._client_of(owner).require_closed()
-            if refusal := self._send_waiting(owner, session, given):
+            refusal = self._send_unconfirmed(owner, session, given)
+            if batch := outbox.take(session, given):
+                refusal = self._deliver(owner, session, batch) or refusal
+            if refusal:
                 raise refusal
 
-    def _send_waiting(
+    def _send_all(self, owner: Owner, session: Session) -> EngineRefused | None:
+        """Send all that EverOS lacks of a session; return the last refusal."""
+        refusal = self._send_unconfirmed(owner, session)
+        while batch := outbox.take(session):
+            refusal = self._deliver(owner, session, batch) or refusal
+        return refusal
+
+    def _send_unconfirmed(
         self, owner: Owner, session: Session, given: Mapping[str, Message] = MappingProxyType({})
     ) -> EngineRefused | None:
-        """Send what is unconfirmed of a session, then what was never sent; return the last refusal."""
         refusal = None
         for batch in outbox.unconfirmed(session, given):
             refusal = self._deliver(owner, session, batch) or refusal
-        while next_batch := outbox.take(session, given):
-            refusal = self._deliver(owner, session, next_batch) or refusal
         return refusal
 
     def writing(self, owner: Owner, session_id: str) -> AbstractContextManager[None]:
@@ -106,7 +113,7 @@ class EverOS:
             if session is None or session.deleted_at is not None:
                 return FlushResult("no_extraction", 0, "", None)
             self._client_of(owner).require_closed()
-            refusal = self._send_waiting(owner, session)
+            refusal = self._send_all(owner, session)
             if refusal and not session.memories.exists():
                 raise refusal
             flush = self._flush_of(owner, session)
@@ -234,7 +241,7 @@ class EverOS:
             new = {message_id: message for message_id, message in named.items() if message_id not in known}
             if new:
                 outbox.record(staging, new, {})
-        if refusal := self._send_waiting(owner, staging):
+        if refusal := self._send_all(owner, staging):
             raise refusal
 
     def _deliver(
