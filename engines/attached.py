@@ -66,7 +66,7 @@ class AttachedEngine(EmbeddedEngine):
             known = outbox.known(session, named)
             stored = _store(owner, session, {one: parts for one, parts in drafts.items() if one not in known})
             outbox.record(session, {one: _without(named[one], unread) for one in stored}, stored)
-        if session.kind == Session.Kind.RESOURCE and not all(stored.values()):
+        if session.kind == Session.Kind.RESOURCE and outbox.lacks_unread(session, named):
             self.remote.send(owner, session, named)
         else:
             enqueue("retry_deliveries")

@@ -67,21 +67,30 @@ class EverOS:
 
     @database_errors()
     def send(self, owner: Owner, session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> None:
-        """Send what waits of a session. What EverOS refuses for good is set aside, and the last refusal is raised.
+        """Send the next messages of a session. What EverOS refuses for good is set aside, and a refusal is raised.
 
         `given` are messages by id whose one-time addresses are not stored.
         """
         with self.writing(owner, session.session_id):
             self._client_of(owner).require_closed()
-            if refusal := self._send_pending(owner, session, given):
+            refusal = self._send_unconfirmed(owner, session, given)
+            if batch := outbox.take(session, given):
+                refusal = self._deliver(owner, session, batch) or refusal
+            if refusal:
                 raise refusal
 
-    def _send_pending(
+    def _send_all(self, owner: Owner, session: Session) -> EngineRefused | None:
+        """Send all that EverOS lacks of a session; return the last refusal."""
+        refusal = self._send_unconfirmed(owner, session)
+        while batch := outbox.take(session):
+            refusal = self._deliver(owner, session, batch) or refusal
+        return refusal
+
+    def _send_unconfirmed(
         self, owner: Owner, session: Session, given: Mapping[str, Message] = MappingProxyType({})
     ) -> EngineRefused | None:
-        """Send what waits of a session; return the last refusal."""
         refusal = None
-        while batch := outbox.take(session, given):
+        for batch in outbox.unconfirmed(session, given):
             refusal = self._deliver(owner, session, batch) or refusal
         return refusal
 
@@ -95,15 +104,18 @@ class EverOS:
 
     @database_errors()
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
-        """Have EverOS extract a session, and wait for its memories. What it lacks of the session is sent first."""
+        """Have EverOS extract a session, and wait for its memories. What it lacks of the session is sent first.
+
+        Raises: the refusal of a file of which nothing is stored here.
+        """
         with self.writing(owner, session_id):
             session = external_sessions.find(owner, session_id)
             if session is None or session.deleted_at is not None:
                 return FlushResult("no_extraction", 0, "", None)
             self._client_of(owner).require_closed()
-            for batch in outbox.unconfirmed(session):
-                self._deliver(owner, session, batch)
-            self._send_pending(owner, session)
+            refusal = self._send_all(owner, session)
+            if refusal and not session.memories.exists():
+                raise refusal
             flush = self._flush_of(owner, session)
             answer = flush.send()
         return flush.settle(answer)
@@ -229,9 +241,7 @@ class EverOS:
             new = {message_id: message for message_id, message in named.items() if message_id not in known}
             if new:
                 outbox.record(staging, new, {})
-        refusals = [self._deliver(owner, staging, batch) for batch in outbox.unconfirmed(staging)]
-        refusals.append(self._send_pending(owner, staging))
-        for refusal in filter(None, refusals):
+        if refusal := self._send_all(owner, staging):
             raise refusal
 
     def _deliver(

@@ -94,7 +94,7 @@ class Flush:
         count, is_found = self._wait_for_memories(is_expected=is_expected)
         if is_expected and not is_found:
             with transaction.atomic():
-                outbox.mark_flushed(self._session, answer.request_id, self._buffered)
+                count += outbox.mark_flushed(self._session, answer.request_id, self._buffered)
                 self._publish()
             return FlushResult("extracted", count, answer.request_id, None)
         return self._end(answer, count, is_extracted=answer.status == "extracted" or count > 0)
@@ -127,7 +127,8 @@ class Flush:
         """
         now = self._clock()
         with transaction.atomic():
-            outbox.mark_flushed(self._session, answer.request_id, self._buffered)
+            kept = outbox.mark_flushed(self._session, answer.request_id, self._buffered)
+            count, is_extracted = count + kept, is_extracted or kept > 0
             sessions.mark_flush_ended(self._session, now)
             if is_extracted:
                 self._publish()

@@ -132,7 +132,8 @@ def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) 
     """
     with transaction.atomic():
         Session.objects.select_for_update().get(pk=session.pk)
-        waiting = list(_here(session).filter(_IS_PENDING).order_by("pk")[:MAX_MESSAGES])
+        here = _here(session).filter(_IS_PENDING, user=session.user_id)  # as in `outbox_pending`
+        waiting = list(here.order_by("pk")[:MAX_MESSAGES])
         decided = _decided(session.owner, waiting)  # of files that are not read here, no memory is known
         _update([row for row in waiting if row.pk in decided], state=_State.WITHHELD)
         sent = [row for row in waiting if row.pk not in decided]
@@ -188,7 +189,10 @@ def pending_sessions(now: datetime, limit: int) -> list[Session]:
     waiting = OutboxEntry.objects.filter(_IS_PENDING, sources.of_remote()).order_by()
     # Ingestion sends files that are not read here: it has their one-time addresses.
     waiting = waiting.exclude(session__kind=Session.Kind.RESOURCE, memory_ids=[])
-    first = dict(waiting.values_list("session").annotate(first=Min("pk")).order_by("first")[: limit * _SESSIONS_READ])
+    oldest = (
+        waiting.values_list("user", "session").annotate(first=Min("pk")).order_by("first")
+    )  # as in `outbox_pending`
+    first = {session: pk for _user, session, pk in oldest[: limit * _SESSIONS_READ]}
     unknown = OutboxEntry.objects.filter(_IS_UNCONFIRMED, sources.of_remote(), session=OuterRef("pk"))
     live = Session.objects.filter(_is_due(now), ~Exists(unknown), pk__in=first, state=State.LIVE).select_related("user")
     turns: Counter[UUID] = Counter()
@@ -199,10 +203,15 @@ def pending_sessions(now: datetime, limit: int) -> list[Session]:
     return [session for _turn, _first, session in sorted(ordered, key=lambda one: one[:2])[:limit]]
 
 
-def unconfirmed(session: Session) -> list[Batch]:
-    """Return the session's batches that were sent without an answer."""
+def unconfirmed(session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> list[Batch]:
+    """Return the session's batches that were sent without an answer. `given` are messages as for `take`."""
     pending = _here(session).filter(_IS_UNCONFIRMED).order_by()
-    return _batches(session, set(pending.values_list("call_id", flat=True).distinct()))
+    return _batches(session, set(pending.values_list("call_id", flat=True).distinct()), given)
+
+
+def lacks_unread(session: Session, named: Mapping[str, Message]) -> bool:
+    """Return True if EverOS lacks one of these messages, of which no memory is stored here."""
+    return entries(session).filter(_IS_WAITING, message_id__in=list(named), memory_ids=[]).exists()
 
 
 def unconfirmed_sessions(since: datetime, before: datetime, now: datetime, limit: int) -> list[Session]:
@@ -327,10 +336,11 @@ def buffered(session: Session) -> Buffered:
     return Buffered(**rows.aggregate(last_row=Max("pk"), last_user_ms=last_user_ms))
 
 
-def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> None:
+def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> int:
     """Mark the messages that a flush took, and link the memories derived from them.
 
-    Messages added after the flush was sent stay buffered. Call inside a transaction.
+    Messages added after the flush was sent stay buffered. Return the number of memories that are new for this flush and
+    that EverOS does not have. Call inside a transaction.
     """
     flush_id = flush_id[:64] or uuid4().hex
     taken = _here(session).filter(_IS_BUFFERED, pk__lte=flushed.last_row or 0)
@@ -339,18 +349,20 @@ def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> None:
     Memory.objects.bulk_update(said, ["memory_type", "batch_id"], batch_size=_ROWS_AT_ONCE)
     cleared: dict[str, Any] = {} if sources.keeps_text(session) else {"message": {}}
     taken.update(state=_State.FLUSHED, flush_id=flush_id, **cleared)
-    _flush_set_aside(session)
+    count = _flush_set_aside(session)
     sources.link(session)
+    return count
 
 
-def _flush_set_aside(session: Session) -> None:
-    """End the buffer of messages that EverOS does not have, which nothing derived covers."""
+def _flush_set_aside(session: Session) -> int:
+    """End the buffer of messages that EverOS does not have, which nothing derived covers; return their number."""
     found = _here(session).filter(_IS_SET_ASIDE, flush_id="")
     flush_id = uuid4().hex
     ids = [memory_id for memory_ids in found.values_list("memory_ids", flat=True) for memory_id in memory_ids]
     said = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE, memory_id__in=ids)
-    said.update(memory_type=Memory.Type.EPISODE, batch_id=flush_id)
+    count = said.update(memory_type=Memory.Type.EPISODE, batch_id=flush_id)
     found.update(flush_id=flush_id)
+    return count
 
 
 def has_text(entry: OutboxEntry) -> bool:
@@ -497,11 +509,12 @@ def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
     return times
 
 
-def _batches(session: Session, call_ids: Iterable[str]) -> list[Batch]:
-    """Return the recorded batches."""
+def _batches(session: Session, call_ids: Iterable[str], given: Mapping[str, Message]) -> list[Batch]:
+    """Return the recorded batches, with messages that are given by id."""
     found: dict[str, list[Entry]] = {}
     for row in entries(session).filter(_IS_UNCONFIRMED, call_id__in=list(call_ids)).order_by("id"):
-        found.setdefault(row.call_id, []).append(Entry(message_of(row), row.time_ms))
+        message = given.get(row.message_id) or message_of(row)
+        found.setdefault(row.call_id, []).append(Entry(message, row.time_ms))
     return [Batch(call_id, tuple(entries), is_new=False) for call_id, entries in found.items()]
 
 

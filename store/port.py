@@ -157,7 +157,7 @@ class Remote(Protocol):
         """Have the remote derive memories from a session, and wait for them; none for an unknown session."""
 
     def send(self, owner: Owner, session: Session) -> None:
-        """Send the messages of a session that wait. Raises: `EngineUnavailable`, `EngineRefused`."""
+        """Send the next messages of a session that wait. Raises: `EngineUnavailable`, `EngineRefused`."""
 
     def find_sessions(self, owner: Owner) -> Iterator[int]:
         """Record the owner's sessions that only the remote has; yield the number of new ones after each call."""

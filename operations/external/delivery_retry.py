@@ -8,7 +8,7 @@ flushes again.
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -65,9 +65,11 @@ class DeliveryRetry:
             due = _due(now, is_forced=is_forced, with_flushes=with_flushes)
             calls = _Calls(remote, run, run.clock() + ROUND)
             calls.for_each(due.unconfirmed, calls.resend)
-            while due.pending and not calls.is_over:
-                calls.for_each(due.pending, calls.send)
-                due = due._replace(pending=outbox.pending_sessions(run.clock(), BATCH))
+            pending = due.pending
+            while pending and not calls.is_over:
+                calls.for_each(pending, calls.send)
+                waiting = outbox.pending_sessions(run.clock(), BATCH)
+                pending = [session for session in waiting if session.user_id not in calls.failing]
             calls.for_each(due.open_flushes, calls.check_flush)
             calls.for_each(due.unflushed, calls.flush)
         return calls.arrived
@@ -98,11 +100,15 @@ def _due(now: datetime, *, is_forced: bool, with_flushes: bool) -> _Due:
 
 @dataclass(slots=True)
 class _Calls:
-    """The calls of one round, and the number of messages that arrived. No call starts after `until`."""
+    """The calls of one round, and the number of messages that arrived. No call starts after `until`.
+
+    `failing` are the users with a failed call: their other sessions wait for the next round.
+    """
 
     remote: Remote
     run: Round
     until: datetime
+    failing: set[UUID] = field(default_factory=set)
     arrived: int = 0
     is_away: bool = False
 
@@ -143,17 +149,16 @@ class _Calls:
         After a failure, other sessions of the user wait for the next round, and that session for its backoff. If EverOS
         is unavailable, the round ends.
         """
-        failing: set[UUID] = set()
         for session in sessions:
             if self.is_over:
                 break
-            if session.user_id in failing:
+            if session.user_id in self.failing:
                 continue
             try:
                 do(session)
             except EngineUnavailable as error:
                 logger.info("An unconfirmed call is retried later: %s", error.detail)
-                failing.add(session.user_id)
+                self.failing.add(session.user_id)
                 if self.remote.health(HEALTH_TIMEOUT_SECONDS).status != "ok":
                     self.is_away = True
                     break

@@ -202,6 +202,8 @@ def test_system_messages_are_kept_and_not_sent(engine: AttachedEngine, stub: Stu
     system = message_of(alice.owner, "You book trains.", NOON, "system", "main")
     add_and_send(engine, alice.owner, "chat:1", [system])
     assert stub.calls("add") == []
+    result = engine.flush(alice.owner, "chat:1")
+    assert (result.status, result.memory_count) == ("extracted", 1)
     assert engine.flush(alice.owner, "chat:1").status == "no_extraction"
     add_and_send(engine, alice.owner, "chat:1", [system, message_of(alice.owner, "green tea", NOON + 1)])
     assert sent_texts(stub) == ["green tea"]
@@ -535,6 +537,40 @@ def test_an_image_that_everos_cannot_read_is_refused_and_kept(
     with pytest.raises(EngineRefused):
         add_and_send(engine, alice.owner, "r", [Message("alice", "user", NOON, (item,))])
     assert states() == {"cat.gif": "refused"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "calls"),
+    [(Fault(status=429, body={}), 2), (Fault(reset=True), 2), (Fault(reset=True, acts=True), 1)],
+)
+def test_a_file_at_a_one_time_address_is_sent_again_with_the_address(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, fault: Fault, calls: int
+) -> None:
+    """It is not stored, so only the ingestion can send it again."""
+    address = "https://bucket.example.com/contract.pdf?signature=1"
+    item = ContentItem("pdf", uri="s3://bucket/contract.pdf", ingest_uri=address, extras={"resource_id": "r_1"})
+    stub.fault("add", fault)
+    with pytest.raises(EngineUnavailable):
+        engine.add(alice.owner, "resource:alice:r_1", [Message("alice", "user", NOON, (item,))])
+    engine.add(alice.owner, "resource:alice:r_1", [Message("alice", "user", NOON, (item,))])
+    assert [message["content"][0]["uri"] for message in sent_messages(stub)] == [address] * calls
+    assert OutboxEntry.objects.get().state == "buffered"
+    assert address not in str(OutboxEntry.objects.values())
+
+
+def test_a_file_that_nobody_can_read_is_refused_also_when_it_is_sent_again(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, storage: Path
+) -> None:
+    message = Message("alice", "user", NOON, (document(stored(alice, b"bytes", "pdf"), "application/pdf"),))
+    stub.fault("add", Fault(status=429, body={}))
+    stub.fault("add", Fault(status=422, body={}), times=3)
+    with pytest.raises(EngineUnavailable):
+        engine.add(alice.owner, "resource:alice:r_1", [message])
+    with pytest.raises(EngineRefused):
+        engine.flush(alice.owner, "resource:alice:r_1")
+    with pytest.raises(EngineRefused):
+        engine.add(alice.owner, "resource:alice:r_1", [message])
+    assert OutboxEntry.objects.get().state == "refused"
 
 
 def test_a_missing_file_is_reported(engine: AttachedEngine, alice: Person, tmp_path: Path) -> None:

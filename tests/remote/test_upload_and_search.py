@@ -88,10 +88,26 @@ def test_a_short_outage_is_retried_and_nothing_is_stored_twice(alice: Person, st
     assert len(search(alice, "rent")) == len(stub.store.episodes) == 1
 
 
-def test_a_file_that_everos_rejects_fails_permanently(alice: Person, stub: StubUpstream) -> None:
-    stub.fault("add", Fault(status=422, body={"error": {"code": "INVALID_INPUT", "message": "secret of the upstream"}}))
+REFUSED = Fault(status=422, body={"error": {"code": "INVALID_INPUT", "message": "secret of the upstream"}})
+
+
+def test_a_file_that_everos_refuses_is_found_if_it_was_read_here(alice: Person, stub: StubUpstream) -> None:
+    stub.fault("add", REFUSED)
     answer = upload(alice, b"The rent is 700 euros.", "rent.txt").json()
+    assert answer["status"] == "extracted"
+    detail = alice.client.get(f"/resources/{answer['resource_id']}").json()["resources"][0]
+    assert detail["status"] == "extracted"
+    assert "secret of the upstream" not in str(detail)
+    assert [hit["resource_id"] for hit in search(alice, "rent")] == [answer["resource_id"]]
+    assert OutboxEntry.objects.get().state == "refused"
+    assert len(stub.calls("add")) == 1
+
+
+def test_a_file_that_nobody_can_read_fails_permanently(alice: Person, stub: StubUpstream) -> None:
+    stub.fault("add", REFUSED, times=2)
+    answer = upload(alice, b"%PDF-1.7 damaged", "rent.pdf").json()
     detail = alice.client.get(f"/resources/{answer['resource_id']}").json()["resources"][0]
     assert detail["status"] == "failed"
     assert "secret of the upstream" not in str(detail)
+    assert OutboxEntry.objects.get().state == "refused"
     assert len(stub.calls("add")) == 1
