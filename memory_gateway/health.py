@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from django.conf import settings
 from django.db import DatabaseError, connections
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from pydantic import BaseModel, Field
 from rest_framework.permissions import AllowAny
@@ -23,6 +24,8 @@ from accounts.api.openapi import success
 from core.errors import StorageUnavailable
 from core.persistence import database_errors, files
 from engines.registry import get_engine
+from remote import outbox
+from remote.outbox import Backlog
 from resources.services import storage_binding
 from store.port import Health
 
@@ -38,6 +41,8 @@ class Report(NamedTuple):
 
     engine: Health
     problems: tuple[str, ...] = ()
+    waiting: Backlog | None = None
+    """What waits for the remote; None without one."""
 
 
 class HealthMonitor:
@@ -91,7 +96,12 @@ def unavailable(error: str) -> Report:
 
 
 def probe(timeout_seconds: float) -> Report:
-    return Report(get_engine().health(timeout_seconds), tuple(problems()))
+    engine = get_engine()
+    try:
+        waiting = outbox.backlog() if engine.is_external else None
+    except DatabaseError:
+        waiting = None  # reported by the engine's health
+    return Report(engine.health(timeout_seconds), tuple(problems()), waiting)
 
 
 def problems() -> Iterator[str]:
@@ -130,6 +140,10 @@ def health_document(report: Report) -> dict[str, Any]:
         backend["data"] = dict(health.data)
     else:
         backend["error"] = health.error
+    if report.waiting:
+        age = report.waiting.age_seconds(timezone.now())
+        counts = {"waiting": report.waiting.waiting, "oldest_seconds": age, "refused": report.waiting.refused}
+        backend["outbox"] = counts
     overall = "ok" if health.status == "ok" and not report.problems else "degraded"
     document = {"status": overall, "api": {"status": "ok"}, "backend": backend}
     return document | {"problems": list(report.problems)} if report.problems else document
@@ -154,6 +168,12 @@ class HealthAnswer(BaseModel):
             examples=[{"engine": "embedded", "status": "ok", "database": "sqlite"}],
         )
         error: str | None = Field(None, description="Why the engine is unavailable. Absent if it is not.")
+        outbox: dict[str, int] | None = Field(
+            None,
+            description="Messages that wait for EverOS, the age of the oldest in seconds, and those that EverOS "
+            "refused. Absent for the embedded engine.",
+            examples=[{"waiting": 0, "oldest_seconds": 0, "refused": 0}],
+        )
 
     status: Literal["ok", "degraded"] = Field(
         description="`degraded` if the engine is unavailable or there are `problems`.", examples=["ok"]

@@ -28,6 +28,7 @@ from core.messages import Message as _
 from core.monitoring import REGISTRY
 from core.rest import problem_http_response
 from operations.models import Job
+from remote import outbox
 from resources.models import Resource
 from store.index import keyword
 from store.models import Memory, PendingEmbedding, PendingExtraction, PendingMedia
@@ -61,6 +62,9 @@ class _Backlog(Collector):
         yield GaugeMetricFamily("memory_gateway_jobs_pending", "Jobs that wait or run.", jobs["count"])
         of_webhooks = WebhookDelivery.objects.filter(next_try_at__isnull=False)
         webhooks = of_webhooks.aggregate(count=Count("pk"), oldest=Min("created_at"))
+        sent = outbox.backlog()
+        yield GaugeMetricFamily("memory_gateway_outbox_pending", "Messages that wait for the remote.", sent.waiting)
+        yield GaugeMetricFamily("memory_gateway_outbox_refused", "Messages that the remote refused.", sent.refused)
         yield GaugeMetricFamily("memory_gateway_webhooks_pending", "Webhook deliveries to send.", webhooks["count"])
         count = Memory.objects.filter(keyword.PENDING).count()
         yield GaugeMetricFamily("memory_gateway_index_pending", "Memories not yet in the keyword index.", count)
@@ -81,6 +85,7 @@ class _Backlog(Collector):
         ages = GaugeMetricFamily("memory_gateway_pending_oldest_seconds", "Age of the oldest one.", labels=["queue"])
         for queue, read in (("extraction", extractions), ("media", media), ("jobs", jobs), ("webhooks", webhooks)):
             ages.add_metric([queue], (now - read["oldest"]).total_seconds() if read["oldest"] else 0)
+        ages.add_metric(["outbox"], sent.age_seconds(now))
         yield ages
 
 

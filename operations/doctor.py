@@ -26,7 +26,7 @@ from operations import erase, files, ledger, secret_rotation
 from operations.cleanup import compaction, orphans, purge
 from operations.commands import Report, no_report
 from operations.external import delivery_retry
-from remote import outbox
+from remote import outbox, sources
 from resources import quarantine, storage
 from resources.models import Resource
 from resources.services import storage_binding
@@ -35,6 +35,7 @@ from store.models import IndexStatistics, Memory
 
 Status = Literal["ok", "warning", "problem", "fixed"]
 _WAL_RESET_BUG = (3, 51, 3)
+_MAX_WAIT_MINUTES = 15
 _ENGINE_SECONDS = 3.0
 _CLOCK_SECONDS = 5.0
 _SHOWN = 10
@@ -278,6 +279,16 @@ def _deliveries(_doctor: Doctor) -> _Found:
             "warning",
             f"{unconfirmed:,} messages have been unconfirmed for seven days. Run `{MANAGE} ingest --failed`.",
         )
+    backlog = outbox.backlog()
+    minutes = backlog.age_seconds(timezone.now()) // 60
+    if get_engine().is_external and minutes >= _MAX_WAIT_MINUTES:
+        yield "warning", f"{backlog.waiting:,} messages wait for the remote, the oldest for {minutes:,} minutes."
+    if backlog.refused:
+        yield "warning", f"The remote refused {backlog.refused:,} messages, which are kept here only."
+    if not_linked := sources.not_linked().count():
+        yield "warning", f"{not_linked:,} sessions of an older version are being linked to what a remote derived."
+    for base_url in outbox.other_remotes():
+        yield "warning", f"{base_url} still holds data that was sent to it."
     if not files_failed and not unconfirmed:
         yield "ok", "No files or messages need attention."
 

@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
 import orjson
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Exists, Max, Min, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from core import readable
@@ -250,6 +250,34 @@ def waiting_since(session: Session) -> datetime | None:
     """Return when the oldest message of a session was recorded that EverOS has not confirmed."""
     oldest: datetime | None = _here(session).filter(_IS_WAITING).aggregate(oldest=Min("recorded_at"))["oldest"]
     return oldest
+
+
+class Backlog(NamedTuple):
+    """Messages that the attached remote has not confirmed, when the oldest was recorded, and those that it refused."""
+
+    waiting: int
+    oldest: datetime | None
+    refused: int
+
+    def age_seconds(self, now: datetime) -> int:
+        """Return the age of the oldest message that waits, 0 without any."""
+        return int((now - self.oldest).total_seconds()) if self.oldest else 0
+
+
+def backlog() -> Backlog:
+    """Return what waits for the attached remote. One SQL statement over small indexes."""
+    found = OutboxEntry.objects.filter(sources.of_remote(), _IS_WAITING | Q(state=_State.REFUSED)).aggregate(
+        waiting=Count("pk", filter=_IS_WAITING),
+        oldest=Min("recorded_at", filter=_IS_WAITING),
+        refused=Count("pk", filter=Q(state=_State.REFUSED)),
+    )
+    return Backlog(**found)
+
+
+def other_remotes() -> list[str]:
+    """Return the addresses of remotes that hold data, besides the attached one."""
+    sent = OutboxEntry.objects.exclude(sources.of_remote()).exclude(_IS_SET_ASIDE | _IS_PENDING)
+    return sorted(sent.order_by().values_list("base_url", flat=True).distinct())
 
 
 def count_given_up(before: datetime) -> int:

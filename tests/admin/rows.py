@@ -29,6 +29,7 @@ from core.ids import new_resource_id, resource_session_id
 from memories.models import LoggedSearch, Override, OverrideRevision, SearchCount, Tombstone
 from operations.models import Job, JobStep, Lease, UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
+from remote.models import OutboxEntry
 from resources.models import Attachment, Resource, StorageIdentity
 from store.models import (
     Embedding,
@@ -184,6 +185,21 @@ def pending_media(number: int) -> PendingMedia:
     )
 
 
+def outbox_entry(number: int) -> OutboxEntry:
+    of_session = session(number)
+    return OutboxEntry.objects.create(
+        user=of_session.user,
+        app_id="default",
+        project_id="default",
+        session=of_session,
+        message_id=f"msg_{number}{MARKUP}",
+        message={"text": SECRET_TEXT},
+        time_ms=number,
+        state="refused",
+        cause=MARKUP,
+    )
+
+
 def left_upstream(number: int) -> LeftUpstream:
     return LeftUpstream.objects.create(digest=f"{number:064x}")
 
@@ -331,6 +347,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     PendingEmbedding: pending_embedding,
     PendingExtraction: pending_extraction,
     PendingMedia: pending_media,
+    OutboxEntry: outbox_entry,
     LeftUpstream: left_upstream,
     PendingDeletion: pending_deletion,
     Resource: resource,

@@ -17,7 +17,18 @@ from django.urls import reverse
 from accounts.models import MemoryUser, RpcToken, SignInThrottle, UserKey
 from tests.admin.rows import MAKERS, MARKUP
 
-OWN_APPS = {"accounts", "store", "resources", "memories", "profiles", "operations", "agents", "console", "webhooks"}
+OWN_APPS = {
+    "remote",
+    "accounts",
+    "store",
+    "resources",
+    "memories",
+    "profiles",
+    "operations",
+    "agents",
+    "console",
+    "webhooks",
+}
 MODELS = list(MAKERS)
 NAMES = [model.__name__ for model in MODELS]
 

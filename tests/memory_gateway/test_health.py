@@ -7,13 +7,16 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import requests
 from django.test import Client
+from django.utils import timezone
 
 from memory_gateway.health import HealthMonitor, Report, health_document
+from remote.outbox import Backlog
 from store.port import Health
 from tests.server import running_server
 
@@ -48,6 +51,14 @@ def test_a_healthy_engine_as_documented() -> None:
         "api": {"status": "ok"},
         "backend": {"status": "ok", "base_url": "http://up:1", "data": {"status": "ok"}},
     }
+
+
+def test_what_waits_for_the_remote_is_counted() -> None:
+    oldest = timezone.now() - timedelta(seconds=90)
+    document = health_document(UP._replace(waiting=Backlog(3, oldest, 1)))
+    counts = document["backend"]["outbox"]
+    assert (counts["waiting"], counts["refused"], document["status"]) == (3, 1, "ok")
+    assert 90 <= counts["oldest_seconds"] < 100
 
 
 def test_a_dead_engine_as_documented() -> None:

@@ -122,8 +122,8 @@ def test_the_age_of_the_oldest_pending_job_is_shown(scrape: Any) -> None:
     assert 3600 <= scrape()[name] < 3700
 
 
-def test_a_scrape_takes_seven_statements(scrape: Any, django_assert_num_queries: Any) -> None:
-    with django_assert_num_queries(7):
+def test_a_scrape_takes_eight_statements(scrape: Any, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(8):
         scrape()
 
 

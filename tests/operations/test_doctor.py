@@ -163,6 +163,10 @@ def test_only_failures_that_are_not_retried_are_a_warning(alice: Person, storage
         "1 files failed and are no longer retried",
         "1 messages have been unconfirmed for seven days",
     ]
+    OutboxEntry.objects.update(state="flushed", sent_at=None, base_url="http://elsewhere.example.org")
+    assert texts(Doctor(), "deliveries")[-1] == "http://elsewhere.example.org still holds data that was sent to it."
+    OutboxEntry.objects.update(state="refused", base_url="")
+    assert texts(Doctor(), "deliveries")[-1] == "The remote refused 1 messages, which are kept here only."
 
 
 def texts(doctor: Doctor, check: str) -> list[str]:
