@@ -2,7 +2,19 @@
 
 import django.db.models.deletion
 import django.utils.timezone
+from django.core.management.base import CommandError
 from django.db import migrations, models
+
+
+def require_stopped(apps, schema_editor):
+    """Refuse while a process of an older version runs: it would write messages where this version does not look."""
+    leases = apps.get_model("operations", "Lease").objects.using(schema_editor.connection.alias)
+    running = leases.exclude(lease_holder="").filter(leased_until__gt=django.utils.timezone.now()).first()
+    if running is not None:
+        raise CommandError(
+            f"A process of an older version uses this database ({running.lease_holder}). Stop all gateways and workers, "
+            "wait half a minute, and migrate again."
+        )
 
 
 class Migration(migrations.Migration):
@@ -11,10 +23,12 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0010_authority'),
+        ('operations', '0002_roles'),
         ('store', '0011_state'),
     ]
 
     operations = [
+        migrations.RunPython(require_stopped, migrations.RunPython.noop, elidable=True),
         migrations.CreateModel(
             name='OutboxEntry',
             fields=[

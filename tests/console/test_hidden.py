@@ -14,7 +14,7 @@ from console.hidden import hidden_reasons
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
-from store import browse
+from store import browse, derived_memories
 from store.models import Memory
 from store.types import StoredMemory
 from tests.conftest import Person
@@ -132,7 +132,8 @@ def test_selecting_all_of_the_trash_excludes_auto_hidden_memories(admin_client: 
 @pytest.mark.django_db
 def test_a_superseded_memory_can_be_restored(admin_client: Client, alice: Person) -> None:
     newer = remember(alice.owner, "The new fact.")
-    old = hide_memory(remember(alice.owner, "The old fact."), hidden_reason="superseded", superseded_by=newer.memory_id)
+    old = remember(alice.owner, "The old fact.")
+    derived_memories.supersede([Memory.objects.get(pk=old.row)], Memory.objects.get(pk=newer.row), timezone.now())
     page = admin_client.get(f"/admin/memory/m/{old.row}/").content.decode()
     assert f'href="/admin/memory/m/{newer.row}/" lang="en" dir="auto">The new fact.' in page
     address = f"/admin/memory/m/{old.row}/restore/"

@@ -9,15 +9,16 @@ from django.db.migrations.loader import MigrationLoader
 from core.persistence.migration_operations import AddColumn, AddIndexOnline
 
 ROLLING_SINCE = {
-    ("accounts", "0005_operator_identity"),
-    ("memories", "0003_role"),
+    ("accounts", "0010_authority"),
+    ("memories", "0007_sources_of_remote_memories"),
     ("operations", "0002_roles"),
     ("profiles", "0002_revision_agent"),
-    ("resources", "0004_sealed_ingest_uri"),
-    ("store", "0005_leases_of_pending_work"),
+    ("remote", "0002_entries_of_messages"),
+    ("resources", "0005_state"),
+    ("store", "0013_meanings_of_columns"),
     ("webhooks", "0002_role"),
 }
-"""The last migrations from before rolling upgrades were possible."""
+"""The last migrations of the upgrade for which all processes stop: `remote.0001` refuses while one runs."""
 UNSAFE = (migrations.RemoveField, migrations.RenameField, migrations.RenameModel, migrations.DeleteModel)
 
 

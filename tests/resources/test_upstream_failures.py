@@ -32,6 +32,11 @@ def stub(settings: Any, storage: Path) -> Iterator[StubUpstream]:
         yield running
 
 
+def left_to_everos(alice: Person) -> Resource:
+    """Create a pending resource at an address, which only EverOS reads."""
+    return stored_resource(alice, origin="external", source_uri="https://example.org/notes.txt")
+
+
 PERMANENT = [(413, ""), (415, "UNSUPPORTED_FORMAT"), (422, "INVALID_INPUT"), (503, "CAPABILITY_UNAVAILABLE")]
 RETRIED = [
     *[(status, "") for status in (201, 204, 301, 302, 307, 308, 400, 401, 402, 403, 404, 405, 407, 408, 409, 410, 418)],
@@ -47,7 +52,7 @@ def test_only_some_error_responses_are_permanent(
 ) -> None:
     stub.fault(call, Fault(status=status, body={"error": {"code": code}} if code else None))
     engine = make_engine(stub)  # which does not sleep
-    failed = ingest(stored_resource(alice).resource_id, engine=engine)
+    failed = ingest(left_to_everos(alice).resource_id, engine=engine)
     assert failed.status == "failed"
     if (status, code) in PERMANENT:
         assert failed.retry_at is None
@@ -99,7 +104,7 @@ def test_the_panel_shows_the_error_and_the_time_of_the_retry(
     stub: StubUpstream, alice: Person, admin_client: Client
 ) -> None:
     stub.fault("add", Fault(status=401))
-    failed = ingest(stored_resource(alice).resource_id)
+    failed = ingest(left_to_everos(alice).resource_id)
     page = admin_client.get(f"{reverse('console:resource', args=[failed.resource_id])}").content.decode()
     assert "it returned status 401." in page
     assert "Next automatic retry:" in page

@@ -138,7 +138,7 @@ def test_a_message_of_the_outbox_that_cannot_be_read_is_its_text(
     )  # fmt: skip
     plant("remote_outboxentry", "message", message, "id = %s", entry.pk)
     for _ in range(2):
-        [found] = outbox.unconfirmed_messages(alice.user_pk)
+        [found] = outbox.waiting_messages(alice.user_pk)
         assert [item.text for item in found.content] == TEXTS[:1]
     call_command("export_memory", str(tmp_path / "all.tar"), "--all", stdout=StringIO(), stderr=StringIO())
     logged = [one.getMessage() for one in caplog.records if one.name == readable.logger.name]
