@@ -31,7 +31,7 @@ PAGES = {
     "users/{user}/transcript/?session=chat:0": 12,
     "users/{user}/?view=sessions": 10,
     "users/{user}/?view=audit": 9,
-    "users/{user}/erase/": 43,
+    "users/{user}/erase/": 44,
     "trash/": 13,
     "trash/?kind=sessions": 12,
     "trash/?kind=resources": 11,
