@@ -980,6 +980,18 @@ export interface components {
              * @description Why the engine is unavailable. Absent if it is not.
              */
             error?: string | null;
+            /**
+             * Outbox
+             * @description Messages that wait for EverOS, the age of the oldest in seconds, and those that EverOS refused. Absent for the embedded engine.
+             * @example {
+             *       "oldest_seconds": 0,
+             *       "refused": 0,
+             *       "waiting": 0
+             *     }
+             */
+            outbox?: {
+                [key: string]: number;
+            } | null;
         };
         /**
          * BothMemories
@@ -1550,6 +1562,11 @@ export interface components {
             session_id: string;
             /** @description The memory engine's answer. */
             backend: components["schemas"]["FlushBackend"];
+            /**
+             * Degraded
+             * @description Why the remote did not derive memories yet; absent if it did. The messages are found meanwhile.
+             */
+            degraded?: string | null;
         };
         /**
          * HealthAnswer
