@@ -46,6 +46,7 @@ _IS_SET_ASIDE = Q(state__in=(_State.WITHHELD, _State.REFUSED))
 MAX_MESSAGES: Final = 200
 """The most messages of a call: another user waits for it."""
 _SESSIONS_READ: Final = 20
+_WITHDRAWN: Final = ContentItem("text", text="…")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +128,16 @@ def _is_taken(message: Message) -> bool:
 def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> Batch | None:
     """Return the next messages that wait, marked as sent; None without any. Those with a decision are withheld.
 
-    `given` are messages by id whose one-time addresses are not stored. Raises: `Session.DoesNotExist` if the session
-    was erased meanwhile.
+    `given` are messages by id whose one-time addresses are not stored.
     """
     with transaction.atomic():
-        Session.objects.select_for_update().get(pk=session.pk)
-        here = _here(session).filter(_IS_PENDING, user=session.user_id)  # as in `outbox_pending`
-        waiting = list(here.order_by("pk")[:MAX_MESSAGES])
-        decided = _decided(session.owner, waiting)  # of files that are not read here, no memory is known
-        _update([row for row in waiting if row.pk in decided], state=_State.WITHHELD)
-        sent = [row for row in waiting if row.pk not in decided]
+        list(Session.objects.select_for_update().filter(pk=session.pk))
+        here = _here(session).filter(_IS_PENDING, user=session.user_id).order_by("pk")  # as in `outbox_pending`
+        sent: list[OutboxEntry] = []
+        while not sent and (waiting := list(here[:MAX_MESSAGES])):
+            decided = _decided(session.owner, waiting)  # of files that are not read here, no memory is known
+            _update([row for row in waiting if row.pk in decided], state=_State.WITHHELD)
+            sent = [row for row in waiting if row.pk not in decided]
         if not sent:
             return None
         call_id = uuid4().hex
@@ -481,14 +482,6 @@ def memory_ids_of(user_pk: UUID, message_id: str) -> list[str]:
     return [memory_ids[0] for memory_ids in found if memory_ids]
 
 
-def found_by_remote(owner: Owner, session_ids: Collection[str]) -> set[str]:
-    """Return the memories in these sessions that EverOS finds as unprocessed messages. No statement for none."""
-    if not session_ids:
-        return set()
-    found = OutboxEntry.objects.filter(_IS_SENT, sources.of_remote(), session__in=_sessions(owner, session_ids))
-    return {memory_id for memory_ids in found.values_list("memory_ids", flat=True) for memory_id in memory_ids}
-
-
 def own_ids(owner: Owner, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], str]:
     """Return the memories of EverOS's unprocessed messages, by session id and time. No statement for none."""
     if not places:
@@ -538,10 +531,17 @@ def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
 
 
 def _batches(session: Session, call_ids: Iterable[str], given: Mapping[str, Message]) -> list[Batch]:
-    """Return the recorded batches, with messages that are given by id."""
+    """Return the recorded batches, with messages that are given by id.
+
+    A message that was deleted or edited since keeps its place, which identifies the others, but not its content.
+    """
     found: dict[str, list[Entry]] = {}
-    for row in entries(session).filter(_IS_UNCONFIRMED, call_id__in=list(call_ids)).order_by("id"):
+    rows = list(entries(session).filter(_IS_UNCONFIRMED, call_id__in=list(call_ids)).order_by("id"))
+    decided = _decided(session.owner, rows)
+    for row in rows:
         message = given.get(row.message_id) or message_of(row)
+        if row.pk in decided:
+            message = replace(message, content=(_WITHDRAWN,), tool_calls=())
         found.setdefault(row.call_id, []).append(Entry(message, row.time_ms))
     return [Batch(call_id, tuple(entries), is_new=False) for call_id, entries in found.items()]
 

@@ -237,7 +237,9 @@ def _with_local_hits(
     *,
     has_other_remotes: bool,
 ) -> list[list[Hit]]:
-    """Add the hits of the local index, and drop EverOS's hits of overridden memories. At most three SQL statements.
+    """Add the hits of the local index, and drop EverOS's hits of the same messages and of overridden memories.
+
+    At most two SQL statements.
 
     With `has_other_remotes`, the hits contain copies, among them those that EverOS ranks itself.
     """
@@ -245,10 +247,8 @@ def _with_local_hits(
     everos_ids = {hit.memory_id for of_request in hits for hit in of_request}
     with_hidden = any(request.with_hidden for request in requests)
     rows = records.rows_and_overridden(owner, pks, everos_ids, with_hidden=with_hidden)
-    unprocessed = [row for row in rows.values() if row.memory_type == "unprocessed_message"]
-    left_out = outbox.found_by_remote(owner, {row.session_id for row in unprocessed if row.session_id})
     own = outbox.copies_of_remote(rows.keys()) if has_other_remotes else set()
-    rows = {pk: row for pk, row in rows.items() if row.memory_id not in left_out and (pk not in own or row.is_edited)}
+    rows = {pk: row for pk, row in rows.items() if pk not in own or row.is_edited}
     overridden = {row.memory_id for row in rows.values()}
     merged = []
     for request, found, best in zip(requests, hits, ranked, strict=True):

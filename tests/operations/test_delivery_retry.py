@@ -21,6 +21,7 @@ from core.errors import EngineRefused, NoSpace, OutcomeUnknown
 from engines.registry import attached_remote, get_engine
 from memories.services import decisions
 from memories.services.add import AddCommand, NewContentItem, NewMessage, add
+from memories.services.lookup import MemoryRef
 from operations.archives.export import export
 from operations.cleanup import orphans, purge
 from operations.external.delivery_retry import DeliveryRetry
@@ -158,6 +159,14 @@ def test_a_message_rejected_on_retry_is_set_aside(stub: StubUpstream, alice: Per
     assert retry_deliveries() == 0
     assert "not accepted" in OutboxEntry.objects.get(state="refused").cause
     assert [memory.text for memory in Memory.objects.all()] == ["the bicycle is red"]
+
+
+def test_what_was_deleted_since_is_not_sent_again(stub: StubUpstream, alice: Person) -> None:
+    send_without_response(stub, alice, acts=False)
+    decisions.delete(alice.user_pk, MemoryRef(Memory.objects.get().memory_id), actor=ACTOR)
+    assert retry_deliveries() == 1
+    first, second = ([item["text"] for item in body["messages"][0]["content"]] for body in stub.calls("add"))
+    assert (first, second) == (["the bicycle is red"], ["…"])
 
 
 def test_files_of_a_message_are_recorded_when_it_is_confirmed(stub: StubUpstream, alice: Person) -> None:
