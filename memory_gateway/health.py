@@ -171,8 +171,7 @@ class HealthAnswer(BaseModel):
         outbox: dict[str, int] | None = Field(
             None,
             description="Messages that wait for EverOS, the age of the oldest in seconds, and those that EverOS "
-            "refused. Absent for the embedded engine.",
-            examples=[{"waiting": 0, "oldest_seconds": 0, "refused": 0}],
+            "refused: `waiting`, `oldest_seconds`, `refused`. Absent for the embedded engine.",
         )
 
     status: Literal["ok", "degraded"] = Field(

@@ -982,12 +982,7 @@ export interface components {
             error?: string | null;
             /**
              * Outbox
-             * @description Messages that wait for EverOS, the age of the oldest in seconds, and those that EverOS refused. Absent for the embedded engine.
-             * @example {
-             *       "oldest_seconds": 0,
-             *       "refused": 0,
-             *       "waiting": 0
-             *     }
+             * @description Messages that wait for EverOS, the age of the oldest in seconds, and those that EverOS refused: `waiting`, `oldest_seconds`, `refused`. Absent for the embedded engine.
              */
             outbox?: {
                 [key: string]: number;

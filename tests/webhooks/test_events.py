@@ -178,13 +178,13 @@ def test_without_webhooks_an_event_costs_one_statement(alice: Person, bob: Perso
 
 def test_no_event_contains_text(alice: Person, receiver: Receiver) -> None:
     webhook = create(alice, receiver)
-    upload(alice, "salary.txt", "The salary is 47-11.", title="Salary", description="Of 47-11")
-    say(alice, "chat:c1", "My salary is 47-11.")
-    memory_id = id_of("My salary is 47-11.")
-    call(alice, "patch", f"/memories/{memory_id}", override_text="My salary is 47-12.")
-    call(alice, "delete", f"/memories/{memory_id}", reason="It says 47-12.")
+    upload(alice, "salary.txt", "The salary is 47,11.", title="Salary", description="Of 47,11")
+    say(alice, "chat:c1", "My salary is 47,11.")
+    memory_id = id_of("My salary is 47,11.")
+    call(alice, "patch", f"/memories/{memory_id}", override_text="My salary is 47,12.")
+    call(alice, "delete", f"/memories/{memory_id}", reason="It says 47,12.")
     assert deliver(webhook) == 5
     sent = b"".join(request.body for request in receiver.requests).lower()
     assert memory_id.encode() in sent
-    assert b"47-1" not in sent.replace(memory_id.encode(), b"")
+    assert b"47,1" not in sent.replace(memory_id.encode(), b"")
     assert b"salary" not in sent

@@ -611,12 +611,16 @@ class ApiHealth(Model):
 
 
 class EngineHealth(Model):
-    """The state of the memory engine. `base_url` is null for the embedded engine."""
+    """The state of the memory engine. `base_url` is null for the embedded engine.
+
+    `outbox` counts the messages that wait for EverOS (`waiting`, `oldest_seconds`) and that it `refused`.
+    """
 
     status: str
     base_url: str | None
     data: dict[str, Any] | None = None
     error: str | None = None
+    outbox: dict[str, int] | None = None
 
 
 class Health(Model):
