@@ -232,14 +232,15 @@ def users_with_waiting() -> list[UUID]:
 
 
 def unconfirmed_flushes(since: datetime, before: datetime, now: datetime, limit: int) -> list[Session]:
-    """Return chats with an unconfirmed flush sent in that period, buffered messages, and a due retry.
+    """Return sessions with an unconfirmed flush sent in that period, unflushed messages, and a due retry.
 
-    They come with their users, round-robin by user. The flushes of files are retried by their ingestion.
+    They come with their users, round-robin by user. Files that only EverOS reads are flushed by their ingestion.
     """
     waiting = OutboxEntry.objects.filter(_IS_BUFFERED | _IS_PENDING, sources.of_remote(), session=OuterRef("pk"))
     open_ones = Session.objects.filter(_is_due(now), searchable_at__isnull=True, deleted_at__isnull=True)
     open_ones = open_ones.filter(Exists(waiting), flushed_at__gte=since, flushed_at__lt=before)
-    found = open_ones.exclude(kind=Session.Kind.RESOURCE).select_related("user")
+    unread = OutboxEntry.objects.filter(session=OuterRef("pk"), memory_ids=[])
+    found = open_ones.exclude(Exists(unread), kind=Session.Kind.RESOURCE).select_related("user")
     return list(found.annotate(turn=sql.turn_of_user("flushed_at")).order_by("turn", "flushed_at")[:limit])
 
 

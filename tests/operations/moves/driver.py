@@ -39,6 +39,7 @@ from memories.services.search import SearchCommand, search
 from resources import storage
 from resources.models import Resource
 from resources.services import IncomingFile, ingest
+from store import cover
 from store.models import Memory
 from store.table import visible
 from store.types import ContentItem, Message, Owner
@@ -233,6 +234,7 @@ def check(state: State, sample: int) -> dict[str, Any]:
         hidden_marks = {mark for marks in state.deleted[user.user_id] for mark in marks}
         hidden_marks |= {mark for marks in state.overridden[user.user_id].values() for mark in marks}
         shown = visible(Memory.objects.filter(Q(session__hidden_at=None), user=user, hidden_at=None))
+        shown = shown.exclude(cover.is_left_out())
         texts = " ".join(shown.values_list("text", flat=True))
         found["restored"] += sorted(hidden_marks & set(MARK.findall(texts)))
         found["restored"] += [
