@@ -48,9 +48,20 @@ def assert_unchanged(old: OldGateway, now: dict[str, Any]) -> None:
         added = now[user_id]["memories"].keys() - then["memories"].keys()
         assert all(memory_id.startswith("msg_") for memory_id in added)
         now[user_id]["memories"] = {name: now[user_id]["memories"][name] for name in then["memories"]}
+        for scope, before in zip(now[user_id]["scopes"], then["scopes"], strict=True):
+            scope["found"] = without_unread(scope["found"], before["found"])
         for name in then["scopes"][0]:
             assert [one[name] for one in now[user_id]["scopes"]] == [one[name] for one in then["scopes"]], name
     assert {user_id: digest(view) for user_id, view in now.items()} == digests_of(old)
+
+
+def without_unread(now: dict[str, list[list[str]]], then: dict[str, list[list[str]]]) -> dict[str, list[list[str]]]:
+    """Return the hits by word without messages that EverOS has not read, which are found only since."""
+    found = {
+        word: [hit for hit in hits if hit in then.get(word, ()) or not hit[0].startswith("msg_")]
+        for word, hits in now.items()
+    }
+    return {word: hits for word, hits in found.items() if hits}
 
 
 def digests_of(old: OldGateway) -> dict[str, str]:
