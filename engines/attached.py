@@ -114,8 +114,8 @@ class AttachedEngine(EmbeddedEngine):
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
         """Have the remote derive memories. If it does not, it is asked later, and the result is what is stored here.
 
-        A remote that refuses is not asked again. Raises: the errors of the remote for a session of which
-        nothing can be read here.
+        A remote that refuses is not asked again. Raises: the errors of the remote, if nothing of the session can be
+        read here.
         """
         try:
             return self.remote.flush(owner, session_id)
@@ -162,7 +162,7 @@ class AttachedEngine(EmbeddedEngine):
 
 
 def _without(message: Message, unread: Sequence[tuple[ingest.Part, str]]) -> Message:
-    """Return the message with text instead of addresses that could not be read: nobody else may read them either."""
+    """Return the message with text instead of addresses that could not be read: the remote gets none of them."""
     items = [part.item for part, _cause in unread if part.message == message]
     content = tuple(item.as_text() if item in items else item for item in message.content)
     return replace(message, content=content) if items else message

@@ -67,7 +67,7 @@ class EverOS:
 
     @database_errors()
     def send(self, owner: Owner, session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> None:
-        """Send the next messages of a session. What EverOS refuses for good is set aside, and a refusal is raised.
+        """Send the next messages of a session. Those that EverOS refuses for good stay here, and a refusal is raised.
 
         `given` are messages by id whose one-time addresses are not stored.
         """
@@ -106,7 +106,7 @@ class EverOS:
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
         """Have EverOS extract a session, and wait for its memories. What it lacks of the session is sent first.
 
-        Raises: the refusal of a file of which nothing is stored here.
+        Raises: the refusal of a file without memories here.
         """
         with self.writing(owner, session_id):
             session = external_sessions.find(owner, session_id)
@@ -249,7 +249,7 @@ class EverOS:
     ) -> EngineRefused | None:
         """Send a batch; if the outcome is unknown, it stays unconfirmed. Return a permanent refusal of a message.
 
-        A refused batch is sent again in halves, so that only the refused messages are set aside.
+        A refused batch is sent again in halves, so that the others arrive.
 
         A batch that was sent before is sent again only after the earlier call has ended, because a message that arrives
         after a flush would become a duplicate. `has_settled`: it has ended; otherwise wait first.
@@ -263,7 +263,7 @@ class EverOS:
             raise
         except EngineError as error:
             if isinstance(error, EngineRefused) and error.is_permanent:
-                return self._set_aside(owner, session, batch, error)
+                return self._refuse(owner, session, batch, error)
             if batch.is_new:
                 outbox.wait(session, batch)
             raise
@@ -273,7 +273,7 @@ class EverOS:
             outbox.withhold(session, batch)
         return None
 
-    def _set_aside(self, owner: Owner, session: Session, batch: Batch, refusal: EngineRefused) -> EngineRefused | None:
+    def _refuse(self, owner: Owner, session: Session, batch: Batch, refusal: EngineRefused) -> EngineRefused | None:
         """Set the messages of a batch aside that EverOS refuses, and send the others."""
         if len(batch.entries) == 1:
             logger.warning("EverOS: a message was refused: %s", refusal.detail)

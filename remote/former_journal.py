@@ -1,4 +1,4 @@
-"""Rows in which messages for EverOS were kept before they had memories and outbox entries of their own.
+"""Rows in which messages for EverOS were kept before they had separate memories and outbox entries.
 
 Upgrades and imports of older archives turn such a row into an entry and the memories that the embedded engine would
 have made of its texts. The ids are computed as they were then; this module does not change with the engine.

@@ -17,7 +17,7 @@ class OutboxEntry(CheckedModel, Owned):
     """
 
     class State(models.TextChoices):
-        """`UNCONFIRMED`: sent, outcome unknown. `BUFFERED`: the next flush takes it. `REFUSED`: set aside, see `cause`.
+        """`UNCONFIRMED`: sent, outcome unknown. `BUFFERED`: the next flush takes it. `REFUSED`: kept here, see `cause`.
 
         `WITHHELD`: never sent, because it was deleted or edited before, or the remote takes no such message. `PURGED`:
         a memory of it was purged, so it is never sent again.

@@ -42,7 +42,7 @@ _IS_BUFFERED = Q(state=_State.BUFFERED)
 _IS_PENDING = Q(state=_State.PENDING)
 _IS_SENT = Q(state__in=(_State.UNCONFIRMED, _State.BUFFERED))
 _IS_WAITING = Q(state__in=(_State.PENDING, _State.UNCONFIRMED))
-_IS_SET_ASIDE = Q(state__in=(_State.WITHHELD, _State.REFUSED))
+_IS_HELD_BACK = Q(state__in=(_State.WITHHELD, _State.REFUSED))
 MAX_MESSAGES: Final = 200
 """The most messages of a call: another user waits for it."""
 _SESSIONS_READ: Final = 20
@@ -151,16 +151,19 @@ def _with_own_text(row: OutboxEntry) -> Message:
     message = message_of(row)
     if not any(_is_document_at_address(item) for item in message.content):
         return message
+    names = Counter(item.name for item in message.content if item.text is None)
     passages = Memory.objects.filter(user_id=row.user_id, memory_id__in=row.memory_ids, chunk_index__isnull=False)
-    texts: dict[str, list[str]] = {}
+    texts: dict[str | None, list[str]] = {}
     for passage in passages.order_by("seq"):
-        texts.setdefault(str(passage.payload.get("filename") or ""), []).append(passage.text)
+        texts.setdefault(passage.payload.get("filename"), []).append(passage.text)
 
     def read(item: ContentItem) -> ContentItem:
-        text = "\n\n".join(texts.get(item.name or "", ()))
-        if not text or not _is_document_at_address(item):
+        if not _is_document_at_address(item) or item.name not in texts:
             return item
-        return ContentItem("text", text=f"[{item.type.upper()}: {item.name or ''}]\n{text}")
+        if names[item.name] > 1:  # the names of files distinguish passages
+            return item.as_text()
+        text = "\n\n".join(texts[item.name])
+        return ContentItem("text", text=f"[TEXT: {item.name or ''}]\n{text}")
 
     return replace(message, content=tuple(map(read, message.content)))
 
@@ -211,7 +214,7 @@ def unconfirmed(session: Session, given: Mapping[str, Message] = MappingProxyTyp
 
 
 def lacks_unread(session: Session, named: Mapping[str, Message]) -> bool:
-    """Return True if EverOS lacks one of these messages, of which no memory is stored here."""
+    """Return True if EverOS lacks one of these messages that has no memory here."""
     return entries(session).filter(_IS_WAITING, message_id__in=list(named), memory_ids=[]).exists()
 
 
@@ -278,7 +281,7 @@ def backlog() -> Backlog:
 
 def other_remotes() -> list[str]:
     """Return the addresses of remotes that hold data, besides the attached one."""
-    sent = OutboxEntry.objects.exclude(sources.of_remote()).exclude(_IS_SET_ASIDE | _IS_PENDING)
+    sent = OutboxEntry.objects.exclude(sources.of_remote()).exclude(_IS_HELD_BACK | _IS_PENDING)
     return sorted(sent.order_by().values_list("base_url", flat=True).distinct())
 
 
@@ -331,12 +334,12 @@ def wait(session: Session, batch: Batch) -> None:
 
 
 def refuse(session: Session, batch: Batch, cause: str) -> None:
-    """Set messages aside that EverOS refuses for good. Their memories stay."""
+    """Mark messages as refused for good. Their memories stay."""
     _of_call(session, batch).update(state=_State.REFUSED, call_id="", sent_at=None, cause=cause[:500])
 
 
 def withhold(session: Session, batch: Batch) -> None:
-    """Set messages aside of which nothing can be sent."""
+    """Mark messages as withheld that have nothing to send."""
     _of_call(session, batch).update(state=_State.WITHHELD, call_id="", sent_at=None)
 
 
@@ -379,14 +382,14 @@ def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> int:
     Memory.objects.bulk_update(said, ["memory_type", "batch_id"], batch_size=_ROWS_AT_ONCE)
     cleared: dict[str, Any] = {} if sources.keeps_text(session) else {"message": {}}
     taken.update(state=_State.FLUSHED, flush_id=flush_id, **cleared)
-    count = _flush_set_aside(session)
+    count = _flush_held_back(session)
     sources.link(session)
     return count
 
 
-def _flush_set_aside(session: Session) -> int:
+def _flush_held_back(session: Session) -> int:
     """End the buffer of messages that EverOS does not have, which nothing derived covers; return their number."""
-    found = _here(session).filter(_IS_SET_ASIDE, flush_id="")
+    found = _here(session).filter(_IS_HELD_BACK, flush_id="")
     flush_id = uuid4().hex
     ids = [memory_id for memory_ids in found.values_list("memory_ids", flat=True) for memory_id in memory_ids]
     said = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE, memory_id__in=ids)

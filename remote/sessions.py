@@ -49,7 +49,7 @@ _HAS_NAME = "SELECT 1 FROM accounts_memoryuser WHERE id = %s AND user_id = %s"
 
 
 class Known(NamedTuple):
-    """What a search has to know: engine ids by session id, and what the local index of the owner has."""
+    """Facts for a search: engine ids by session id, and the content of the owner's local index."""
 
     engine_ids: dict[str, str]
     is_indexed: bool

@@ -1,6 +1,6 @@
 """Find the messages that a remote's memories were derived from: it names none, so the words of a flush decide.
 
-A memory's sources are the messages of its flush that share words with it, in doubt all of them: for a memory that
+A memory's sources are the messages of its flush that share words with it, or all of them: for a memory that
 shares words with none, and for a message that no memory shares words with. Decisions about either hold for both
 (`store.derived_memories`). What a remote derives again from deleted or edited memories waits in the trash.
 """
@@ -151,7 +151,7 @@ def _set_sources(copies: Sequence[Memory], messages: Sequence[Memory]) -> None:
 
 
 def sources_of(derived: Sequence[Text], said: Sequence[Text]) -> dict[str, list[str]]:
-    """Return the ids of the messages of a flush that each memory of it was derived from, in doubt too many."""
+    """Return the ids of the messages of a flush that each memory of it was derived from, if unclear too many."""
     places: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, message in enumerate(said):
         for sequence in message.sequences:

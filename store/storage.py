@@ -29,7 +29,7 @@ _ROWS_AT_ONCE: Final = 500
 
 
 class Cover(NamedTuple):
-    """Whether a live derived memory covers a message, and whether its user edited it (`store.cover`)."""
+    """The cover of a message: by a live derived memory, and by one that its user edited (`store.cover`)."""
 
     is_covered: bool = False
     is_replaced: bool = False

@@ -45,7 +45,7 @@ def get_memory(user_pk: UUID, ref: MemoryRef) -> StoredMemory:
     except NotStorable:
         raise NotFound(_("There is no such memory.")) from None
     found = _find(user_pk, ref, ref.memory_id)
-    if not found:  # messages were memories by their message ids before they had memories of their own
+    if not found:  # messages were memories by their message ids before they had separate memories
         ids = outbox.memory_ids_of(user_pk, ref.memory_id)
         found = [one for memory_id in ids for one in _find(user_pk, ref, memory_id)]
     if ref.session_id is not None:

@@ -114,7 +114,7 @@ class _Calls:
 
     @property
     def is_over(self) -> bool:
-        """Return True if no call may start any more in this round."""
+        """Return True if no further call may start in this round."""
         return self.is_away or self.run.should_end() or self.run.clock() > self.until
 
     def send(self, session: Session) -> None:

@@ -44,7 +44,7 @@ def move(session: Session, on_moved: OnMoved) -> Moved:
         deletions.queue_session(session.owner, locked)
         replayed = {memory.memory_id for replay in replays for memory in replay.memories}
         messages = outbox.memories_of(session.owner, entries)
-        # What was not replayed is in the memories that stay, which may be deleted.
+        # Content that was not replayed is in the memories that stay, which may be deleted.
         storage.remove(session.owner, [row for row in messages if row.memory_id not in replayed])
         storage.set_cover(session.owner, dict.fromkeys(replayed, storage.Cover()))
         derived_memories.forget_derived(session.owner, replayed)  # the decisions themselves are carried below

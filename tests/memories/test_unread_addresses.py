@@ -132,7 +132,16 @@ def test_of_a_document_the_text_is_sent_on(alice: Person, upstream: StubUpstream
     add(alice, document(web.url("/x.txt")))
     send(alice)
     [sent] = upstream.calls("add")[-1]["messages"]
-    assert [item["text"] for item in sent["content"]] == ["hi", "[DOC: x.txt]\nPay within 30 days."]
+    assert [item["text"] for item in sent["content"]] == ["hi", "[TEXT: x.txt]\nPay within 30 days."]
+
+
+def test_documents_of_one_name_are_not_mixed(alice: Person, upstream: StubUpstream, web: WebServer) -> None:
+    web.pages |= {"/1.txt": page(b"Pay within 30 days."), "/2.txt": page(b"Deliver in Hamburg.")}
+    add(alice, document(web.url("/1.txt")), document(web.url("/2.txt")))
+    send(alice)
+    [sent] = upstream.calls("add")[-1]["messages"]
+    names = [f"[DOC: x.txt] {web.url(path)}" for path in ("/1.txt", "/2.txt")]
+    assert [item["text"] for item in sent["content"]] == ["hi", *names]
 
 
 def test_an_object_in_an_allowed_bucket_is_read(

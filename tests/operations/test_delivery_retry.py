@@ -153,7 +153,7 @@ def test_open_flushes_of_one_user_do_not_delay_others(
     assert [row.user_id for row in Memory.objects.filter(memory_type="episode", is_covered=False)] == [bob.user_pk]
 
 
-def test_a_message_rejected_on_retry_is_set_aside(stub: StubUpstream, alice: Person) -> None:
+def test_a_message_rejected_on_retry_stays_here(stub: StubUpstream, alice: Person) -> None:
     send_without_response(stub, alice, acts=False)
     stub.fault("add", Fault(status=422, body={"error": {"code": "INVALID_INPUT", "message": "no"}}))
     assert retry_deliveries() == 0

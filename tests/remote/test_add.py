@@ -283,7 +283,7 @@ def test_a_message_repeated_after_the_flush_is_not_sent_again(
     assert len(stub.store.episodes) == 1
 
 
-def test_a_message_that_everos_refuses_is_set_aside_and_sent_again_when_it_is_added_again(
+def test_a_message_that_everos_refuses_stays_here_and_sent_again_when_it_is_added_again(
     engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     stub.fault("add", Fault(status=422, body={}))
@@ -300,7 +300,7 @@ def test_a_message_that_everos_refuses_is_set_aside_and_sent_again_when_it_is_ad
     assert (again.state, again.cause, len(stub.calls("add"))) == ("buffered", "", 2)
 
 
-def test_of_200_messages_only_the_refused_one_is_set_aside(
+def test_of_200_messages_only_the_refused_one_stays_here(
     engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
     """Its call is refused as a whole, so the others are sent again."""
@@ -386,7 +386,7 @@ def test_the_outcome_stays_unknown_after_a_second_attempt_fails(stub: StubUpstre
 def test_a_call_that_is_killed_before_its_answer_is_verified(
     engine: AttachedEngine, stub: StubUpstream, alice: Person
 ) -> None:
-    """The messages are marked as sent before the call, so that nobody sends them again without looking."""
+    """The messages are marked as sent before the call, so that no process sends them again without looking."""
     engine.add(alice.owner, "chat:1", [message_of(alice.owner, "hello")])
     session = Session.objects.get()
     batch = outbox.take(session)
@@ -558,7 +558,7 @@ def test_a_file_at_a_one_time_address_is_sent_again_with_the_address(
     assert address not in str(OutboxEntry.objects.values())
 
 
-def test_a_file_that_nobody_can_read_is_refused_also_when_it_is_sent_again(
+def test_a_file_without_a_reader_is_refused_also_when_it_is_sent_again(
     engine: AttachedEngine, stub: StubUpstream, alice: Person, storage: Path
 ) -> None:
     message = Message("alice", "user", NOON, (document(stored(alice, b"bytes", "pdf"), "application/pdf"),))

@@ -103,7 +103,7 @@ def test_a_file_that_everos_refuses_is_found_if_it_was_read_here(alice: Person, 
     assert len(stub.calls("add")) == 1
 
 
-def test_a_file_that_nobody_can_read_fails_permanently(alice: Person, stub: StubUpstream) -> None:
+def test_a_file_without_a_reader_fails_permanently(alice: Person, stub: StubUpstream) -> None:
     stub.fault("add", REFUSED, times=2)
     answer = upload(alice, b"%PDF-1.7 damaged", "rent.pdf").json()
     detail = alice.client.get(f"/resources/{answer['resource_id']}").json()["resources"][0]
