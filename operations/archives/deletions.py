@@ -48,6 +48,8 @@ class Matches:
     def _check_tombstone(self, row: Tombstone, memory: list[str] | None) -> None:
         if memory is not None and memory[:2] != [row.app_id, row.project_id]:
             raise InvalidInput("row is of another app or project than the tombstone")
+        if memory is None and row.memory_id.isspace():
+            raise InvalidInput("memory_id is blank: it is unknown what the tombstone deletes")
         is_of_session = row.undone_at is None and row.target == "session"
         if is_of_session and (row.app_id, row.project_id, row.session_id) not in self._sessions:
             raise InvalidInput(
@@ -139,18 +141,23 @@ def _hold_resources(user: MemoryUser, open_ones: QuerySet[Session]) -> None:
 
 
 def _hold_derived(user: MemoryUser) -> None:
-    """Hide what a model derived from deleted memories, except what the user restored."""
+    """Hide what was derived from deleted memories, except what the user restored.
+
+    What a remote derived from messages that were deleted with another of its memories stays.
+    """
+    scope = ("app_id", "project_id", "memory_id")
     hidden = Memory.objects.filter(user=user, hidden_at__isnull=False, hidden_reason="")
-    times = {tuple(key): at for *key, at in hidden.values_list("app_id", "project_id", "memory_id", "hidden_at")}
+    times = {tuple(key): at for *key, at in hidden.values_list(*scope, "hidden_at")}
     if not times:
         return
+    deleted = set(Tombstone.objects.filter(_ACTIVE, user=user).values_list(*scope))
     restored = Tombstone.objects.filter(user=user, undone_at__isnull=False, row=OuterRef("pk"))
-    derived = Memory.objects.filter(
-        ~Exists(restored), user=user, origin=Memory.Origin.EXTRACTED, hidden_at__isnull=True
-    ).exclude(memory_type=Memory.Type.PROFILE)
-    for memory in list(derived.only("app_id", "project_id", "sources")):
-        of_memory = (times.get((memory.app_id, memory.project_id, source)) for source in memory.sources)
-        if deleted_at := next(filter(None, of_memory), None):
+    derived = Memory.objects.filter(~Exists(restored), user=user, hidden_at__isnull=True).exclude(sources=[])
+    for memory in list(derived.only("app_id", "project_id", "sources", "origin")):
+        sources = [(memory.app_id, memory.project_id, source) for source in memory.sources]
+        if memory.origin == Memory.Origin.UPSTREAM:
+            sources = [source for source in sources if source in deleted]
+        if deleted_at := next(filter(None, map(times.get, sources)), None):
             reason = Memory.HiddenReason.WITH_SOURCE
             Memory.objects.filter(pk=memory.pk).update(hidden_at=deleted_at, hidden_reason=reason)
 
