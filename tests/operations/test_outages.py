@@ -96,9 +96,9 @@ def test_a_faulty_proxy_in_front_of_everos_loses_and_duplicates_nothing(
         def derived_texts() -> str:
             return "\n".join(episode["episode"] for episode in everos.store.episodes)
 
-        # Files are found here at once; the background task flushes them again.
+        # Files are found here at once; the background task flushes them again, and copies what was derived.
         assert eventually(lambda: not duplicated_and_missing(traffic, derived_texts())[1], 180)
-        time.sleep(2)
+        assert eventually(lambda: not duplicated_and_missing(traffic, memories_of(traffic.person))[1], 180)
         stored_texts = derived_texts()
         listed_texts = memories_of(traffic.person)
         assert len(traffic.acknowledged) == 2 * count
