@@ -83,6 +83,8 @@ class OutboxEntry(CheckedModel, Owned):
             ),
             # Read by the page of the remote and by checks.
             models.Index(fields=["id"], condition=Q(state="refused"), name="outbox_refused"),
+            # Read by the page of the remote, which counts them (`remote.queries.summary`).
+            models.Index(fields=["base_url"], condition=Q(state="withheld"), name="outbox_withheld"),
             # Read by the retry of flushes, and by searches for messages that the remote finds.
             models.Index(fields=["session"], condition=Q(state="buffered"), name="outbox_buffered"),
         ]
