@@ -1,6 +1,6 @@
 """Common parts of request bodies and queries, and the bodies and responses of `/users`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
@@ -55,6 +55,22 @@ class AuthenticatedQuery(_Credentials):
     """
 
     model_config = ConfigDict(extra="forbid")
+
+
+class RemoteView(BaseModel):
+    """How far a session or a file is at the remote, if EverOS is attached."""
+
+    state: Literal["off", "pending", "sent", "derived", "refused"] = Field(
+        description="`off`: nothing of it is for the remote. `pending`: a message waits. `sent`: the remote has all. "
+        "`derived`: the memories that it derived are here. `refused`: it refused a message, which stays here.",
+        examples=["off"],
+    )
+    since: Time | None = Field(
+        description="When the oldest message in this state was stored, or when the derived memories could be found; "
+        "null for `off`.",
+        examples=[None],
+    )
+    detail: str | None = Field(description="Why the remote refused it; null otherwise.", examples=[None])
 
 
 class ScopedQuery(AuthenticatedQuery, _Scope):

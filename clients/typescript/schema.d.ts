@@ -2996,6 +2996,31 @@ export interface components {
             warnings?: components["schemas"]["FieldProblem"][] | null;
         };
         /**
+         * RemoteView
+         * @description How far a session or a file is at the remote, if EverOS is attached.
+         */
+        RemoteView: {
+            /**
+             * State
+             * @description `off`: nothing of it is for the remote. `pending`: a message waits. `sent`: the remote has all. `derived`: the memories that it derived are here. `refused`: it refused a message, which stays here.
+             * @example off
+             * @enum {string}
+             */
+            state: "off" | "pending" | "sent" | "derived" | "refused";
+            /**
+             * Since
+             * @description When the oldest message in this state was stored, or when the derived memories could be found; null for `off`.
+             * @example null
+             */
+            since: string | null;
+            /**
+             * Detail
+             * @description Why the remote refused it; null otherwise.
+             * @example null
+             */
+            detail: string | null;
+        };
+        /**
          * ResourceAnswer
          * @description A resource and the status of its ingestion.
          */
@@ -3140,6 +3165,8 @@ export interface components {
              * @example default
              */
             project_id: string;
+            /** @description How far the file is at the remote. */
+            remote: components["schemas"]["RemoteView"];
         };
         /**
          * ResourceList
@@ -3963,6 +3990,8 @@ export interface components {
              * @example null
              */
             deleted_at: string | null;
+            /** @description How far the session is at the remote. */
+            remote: components["schemas"]["RemoteView"];
         };
         /**
          * SessionPage

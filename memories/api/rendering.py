@@ -11,6 +11,7 @@ from core.times import from_ms, isoformat, isoformat_or_none
 from memories.models import Tombstone
 from memories.queries import Event, override_ids
 from memories.services.search import ScopedHit, SearchAnswer
+from remote.queries import RemoteState
 from store.models import Session
 from store.neighbors import Neighbor
 from store.port import AddResult, FlushResult, KeptAsText
@@ -161,7 +162,7 @@ def trash_item(tombstone: Tombstone) -> dict[str, Any]:
     }
 
 
-def session(found: Session, counted: Mapping[str, int]) -> dict[str, Any]:
+def session(found: Session, counted: Mapping[str, int], remote: RemoteState) -> dict[str, Any]:
     return {
         "session_id": found.session_id,
         "kind": found.kind,
@@ -171,4 +172,5 @@ def session(found: Session, counted: Mapping[str, int]) -> dict[str, Any]:
         "flushed_at": isoformat_or_none(found.flushed_at),
         "searchable_at": isoformat_or_none(found.searchable_at),
         "deleted_at": isoformat_or_none(found.hidden_at),
+        "remote": remote.as_json(),
     }

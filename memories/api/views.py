@@ -39,6 +39,7 @@ from memories.services import decisions, lookup
 from memories.services.add import add, flush
 from memories.services.lookup import MemoryRef, owner_of
 from memories.services.search_log import logged_search
+from remote import queries as remote
 from store.types import Owner
 
 FEW_RESULTS = 3
@@ -291,10 +292,12 @@ class SessionViewSet(ViewSet):
         after = None if query.cursor is None else pagination.decode_numbers(query.cursor)[0]
         found = list(queries.sessions(owner, is_hidden=query.deleted, after=after, limit=query.limit + 1))
         page = found[: query.limit]
-        counts = queries.counts(page)
+        counts, states = queries.counts(page), remote.states_of(page)
         return Response(
             {
-                "sessions": [rendering.session(session, counts.get(session.pk, {})) for session in page],
+                "sessions": [
+                    rendering.session(session, counts.get(session.pk, {}), states[session.pk]) for session in page
+                ],
                 "next_cursor": pagination.encode(page[-1].pk, 0) if len(found) > query.limit else None,
             }
         )
@@ -384,4 +387,5 @@ def _session(owner: Owner, session_id: str, *, is_locked: bool = False) -> dict[
     """Return a session. Raises: `NotFound`."""
     lookup.require_own_session(owner, session_id)
     found = queries.session(owner, session_id, is_locked=is_locked)
-    return rendering.session(found, queries.counts([found]).get(found.pk, {}))
+    state = remote.states_of([found])[found.pk]
+    return rendering.session(found, queries.counts([found]).get(found.pk, {}), state)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
-from accounts.api.schemas import AppId, AuthenticatedQuery, ProjectId, ScopedBody, Time, UserId
+from accounts.api.schemas import AppId, AuthenticatedQuery, ProjectId, RemoteView, ScopedBody, Time, UserId
 from core.ids import Name
 from core.messages import Message as _
 from core.network.url_policy import MAX_URI_CHARS
@@ -179,6 +179,7 @@ class ResourceItem(BaseModel):
     )
     app_id: AppId
     project_id: ProjectId
+    remote: RemoteView = Field(description="How far the file is at the remote.")
 
 
 class ResourceList(BaseModel):

@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -23,6 +24,8 @@ from core.messages import Message as _
 from core.preconditions import etag_of
 from core.rest import JsonParser, parse, parse_query
 from core.times import isoformat, isoformat_or_none
+from remote import queries as remote
+from remote.queries import RemoteState
 from resources import queries, services
 from resources.api import schemas
 from resources.api.downloads import download
@@ -109,11 +112,11 @@ class ResourceViewSet(ViewSet):
         if query.limit is None:
             if query.cursor is not None:
                 raise InvalidInput.of_field("limit", _("is required with cursor"))
-            return Response({"resources": [_item(resource) for resource in resources]})
+            return Response({"resources": _items(resources)})
         after = None if query.cursor is None else queries.decode_cursor(query.cursor)
         page, following = queries.page_after(resources, after, query.limit)
         next_cursor = None if following is None else queries.encode_cursor(following)
-        return Response({"resources": [_item(resource) for resource in page], "next_cursor": next_cursor})
+        return Response({"resources": _items(page), "next_cursor": next_cursor})
 
     @extend_schema(
         operation_id="get_resource",
@@ -130,7 +133,7 @@ class ResourceViewSet(ViewSet):
         """Get a resource in a list with its `ETag`. The list is empty if the caller has no such resource."""
         parse_query(AuthenticatedQuery, request)
         found = queries.live_resource(caller(request).user_pk, resource_id)
-        document = {"resources": [_item(resource) for resource in found]}
+        document = {"resources": _items(found)}
         etag = etag_of(document)
         return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
 
@@ -283,10 +286,17 @@ def _summary(resource: Resource) -> dict[str, Any]:
 def _existing(user_pk: UUID, resource_id: str) -> dict[str, Any]:
     """Return what a GET of the resource returns, and lock its row. Raises: `NotFound`."""
     found = queries.live_resource(user_pk, resource_id).select_for_update(of=("self",), no_key=True)
-    return {"resources": [_item(existing(found, _("There is no such resource.")))]}
+    return {"resources": _items([existing(found, _("There is no such resource."))])}
 
 
-def _item(resource: Resource) -> dict[str, Any]:
+def _items(resources: Iterable[Resource]) -> list[dict[str, Any]]:
+    """Return list entries. With a remote, four more statements for each thousand."""
+    found = list(resources)
+    states = remote.states_of_files([(resource.owner, resource.session_id) for resource in found])
+    return [_item(resource, states[resource.owner, resource.session_id]) for resource in found]
+
+
+def _item(resource: Resource, state: RemoteState) -> dict[str, Any]:
     """Return a list entry: the documented fields, then the additional ones."""
     return {
         "resource_id": resource.resource_id,
@@ -307,6 +317,7 @@ def _item(resource: Resource) -> dict[str, Any]:
         "sha256": resource.sha256 or None,
         "app_id": resource.app_id,
         "project_id": resource.project_id,
+        "remote": state.as_json(),
     }
 
 

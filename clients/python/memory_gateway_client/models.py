@@ -177,6 +177,14 @@ class Flushed(Model):
     degraded: str | None = None
 
 
+class RemoteState(Model):
+    """How far a session or file is at a remote: `off`, `pending`, `sent`, `derived`, or `refused` with `detail`."""
+
+    state: str
+    since: datetime | None
+    detail: str | None
+
+
 class Session(Versioned):
     """A session. `memories` and `pending` are counts; `pending` messages wait for a flush."""
 
@@ -188,6 +196,7 @@ class Session(Versioned):
     flushed_at: datetime | None
     searchable_at: datetime | None
     deleted_at: datetime | None
+    remote: RemoteState
 
 
 class SessionDecision(Model):
@@ -400,6 +409,7 @@ class Resource(Versioned):
     sha256: str | None
     app_id: str
     project_id: str
+    remote: RemoteState
 
 
 class ResourceStatus(Model):

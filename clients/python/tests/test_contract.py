@@ -57,6 +57,7 @@ MODELS: dict[type[BaseModel], str] = {
     models.ProfileVersion: "Revision",
     models.Prompt: "Prompt",
     models.RegisteredResource: "RegisteredAnswer",
+    models.RemoteState: "RemoteView",
     models.Resource: "ResourceItem",
     models.ResourceStatus: "ResourceAnswer",
     models.RestoredMemory: "Restored",

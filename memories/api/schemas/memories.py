@@ -11,6 +11,7 @@ from accounts.api.schemas import (
     ChatId,
     NextCursor,
     ProjectId,
+    RemoteView,
     ScopedBody,
     ScopedQuery,
     Time,
@@ -340,6 +341,7 @@ class SessionItem(BaseModel):
     flushed_at: Time | None = Field(description="When the session was last flushed; null for never.")
     searchable_at: Time | None = Field(description="When the memories of the last flush can be found; null if unknown.")
     deleted_at: Time | None = Field(description="When the session was deleted; null if it was not.", examples=[None])
+    remote: RemoteView = Field(description="How far the session is at the remote.")
 
 
 class SessionPage(BaseModel):
