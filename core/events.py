@@ -16,6 +16,7 @@ EventType = Literal[
     "resource.failed",
     "resource.deleted",
     "resource.restored",
+    "remote.refused",
     "session.flushed",
     "session.deleted",
     "session.restored",
@@ -27,7 +28,7 @@ EventType = Literal[
 ]
 
 changed = Signal()
-"""Sent with `event_type`, `user_pk` and `data`: plain JSON with ids, never with text of memories or files."""
+"""Sent with `event_type`, `user_pk` and `data`: plain JSON with ids and our own causes, never with stored text."""
 
 
 def publish(event_type: EventType, user_pk: UUID, **data: str | list[str]) -> None:

@@ -21,6 +21,8 @@ from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from core import readable
+from core.events import publish
+from core.ids import parse_session_id
 from core.persistence import files, sql
 from core.persistence.file_keys import file_key
 from remote import sources
@@ -45,6 +47,7 @@ _IS_WAITING = Q(state__in=(_State.PENDING, _State.UNCONFIRMED))
 _IS_HELD_BACK = Q(state__in=(_State.WITHHELD, _State.REFUSED))
 MAX_MESSAGES: Final = 200
 """The most messages of a call: another user waits for it."""
+MAX_CAUSE_CHARS: Final = 500
 _SESSIONS_READ: Final = 20
 _WITHDRAWN: Final = ContentItem("text", text="…")
 
@@ -85,8 +88,13 @@ def by_id(session_id: str, messages: Iterable[Message]) -> dict[str, Message]:
 def known(session: Session, named: Mapping[str, Message]) -> set[str]:
     """Return the ids of messages that the outbox has; refused ones wait again. The caller has locked the session."""
     found = entries(session).filter(message_id__in=list(named))
-    found.filter(state=_State.REFUSED).update(state=_State.PENDING, cause="")
+    wait_again(found)
     return set(found.values_list("message_id", flat=True))
+
+
+def wait_again(found: QuerySet[OutboxEntry]) -> int:
+    """Let the refused ones of these entries wait again, and return their number."""
+    return found.filter(state=_State.REFUSED).update(state=_State.PENDING, cause="")
 
 
 def record(session: Session, named: Mapping[str, Message], memory_ids: Mapping[str, Sequence[str]]) -> None:
@@ -334,8 +342,19 @@ def wait(session: Session, batch: Batch) -> None:
 
 
 def refuse(session: Session, batch: Batch, cause: str) -> None:
-    """Mark messages as refused for good. Their memories stay."""
-    _of_call(session, batch).update(state=_State.REFUSED, call_id="", sent_at=None, cause=cause[:500])
+    """Mark messages as refused for good, and publish it. Their memories stay."""
+    cause = cause[:MAX_CAUSE_CHARS]
+    with transaction.atomic():
+        refused = _of_call(session, batch).update(state=_State.REFUSED, call_id="", sent_at=None, cause=cause)
+        if refused and session.deleted_at is None:  # a move's own session is marked as deleted
+            file = {"resource_id": resource_id} if (resource_id := _resource_id(session)) else {}
+            data = {"session_id": session.session_id, **file, "cause": cause}
+            publish("remote.refused", session.user_id, **session.owner.scope, **data)
+
+
+def _resource_id(session: Session) -> str:
+    """Return the id of the file of a session, empty for other sessions."""
+    return parse_session_id(session.session_id).rest if session.kind == Session.Kind.RESOURCE else ""
 
 
 def withhold(session: Session, batch: Batch) -> None:

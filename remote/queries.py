@@ -178,13 +178,15 @@ def is_used() -> bool:
 
 def refused_entries() -> QuerySet[OutboxEntry]:
     """Return the entries that the attached remote refused, with their users and sessions."""
-    return OutboxEntry.objects.filter(sources.of_remote(), _IS_REFUSED).select_related("user", "session")
+    found = OutboxEntry.objects.filter(sources.of_remote(), _IS_REFUSED, session__deleted_at__isnull=True)
+    return found.select_related("user", "session")
 
 
 def waiting_sessions() -> QuerySet[Session]:
     """Return the sessions with messages that wait for the attached remote, with their users."""
     waiting = OutboxEntry.objects.filter(sources.of_remote(), _IS_WAITING)
-    return Session.objects.filter(pk__in=waiting.order_by().values("session")).select_related("user")
+    found = Session.objects.filter(pk__in=waiting.order_by().values("session"), deleted_at__isnull=True)
+    return found.select_related("user")
 
 
 class Waiting(NamedTuple):

@@ -2489,7 +2489,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "session.flushed" | "session.deleted" | "session.restored" | "memory.added" | "memory.deleted" | "memory.restored" | "memory.overridden" | "memory.override_undone")[] | null;
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "memory.added" | "memory.deleted" | "memory.restored" | "memory.overridden" | "memory.override_undone")[] | null;
             /**
              * Is Enabled
              * @description False stops deliveries: events of this time are not reported, pending deliveries wait.
@@ -4586,7 +4586,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "session.flushed" | "session.deleted" | "session.restored" | "memory.added" | "memory.deleted" | "memory.restored" | "memory.overridden" | "memory.override_undone")[];
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "memory.added" | "memory.deleted" | "memory.restored" | "memory.overridden" | "memory.override_undone")[];
         };
         /**
          * WebhookDeliveryPage

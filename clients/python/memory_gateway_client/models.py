@@ -36,6 +36,7 @@ EventType = Literal[
     "resource.failed",
     "resource.deleted",
     "resource.restored",
+    "remote.refused",
     "session.flushed",
     "session.deleted",
     "session.restored",
