@@ -63,6 +63,8 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "profile.restore": _("Restored a profile version"),
     "profile.write": _("Wrote a profile"),
     "provisioning.refuse": _("Refused to create a user"),
+    "remote.list": _("Listed messages for the remote"),
+    "remote.retry": _("Sent refused messages again"),
     "resource.delete": _("Deleted a resource"),
     "resource.download": _("Downloaded a resource"),
     "resource.list": _("Listed resources"),

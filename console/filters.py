@@ -561,6 +561,12 @@ class WebhookFilters(PagedFilters):
     narrowing = ("user",)
 
 
+class RemoteFilters(PagedFilters):
+    """The list of the page of the remote: refused messages, or sessions that wait."""
+
+    list = _choice("", [("waiting", "waiting")])
+
+
 class DeliveryFilters(PagedFilters):
     """The filters of the deliveries of a webhook."""
 

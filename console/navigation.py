@@ -8,6 +8,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from console import queries
+from remote.queries import is_used
 
 # Pages of the Django admin in the panel's frame.
 _PERSON = (
@@ -52,6 +53,7 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
         _("System"),
         (
             Item("console:jobs", _("Jobs"), "clock", _VIEW, ("console:job", "console:import")),
+            Item("console:remote", _("Remote"), "remote", _VIEW),
             Item("console:webhooks", _("Webhooks"), "send", "webhooks.view_webhook", ("console:webhook",)),
             Item("console:audit", _("Audit trail"), "audit", "accounts.view_auditevent"),
             Item("console:operators", _("Operators"), "lock", "auth.view_user", ("console:operator",)),
@@ -76,8 +78,13 @@ def sections(request: HttpRequest) -> list[dict[str, Any]]:
                 "count": queries.failures_waiting() if item.name == "console:resources" else 0,
             }
             for item in items
-            if not item.permission or request.user.has_perm(item.permission)
+            if (not item.permission or request.user.has_perm(item.permission)) and _is_shown(item)
         ]
         if visible:
             found.append({"label": label, "items": visible})
     return found
+
+
+def _is_shown(item: Item) -> bool:
+    """Return False for the page of the remote where none was ever attached."""
+    return item.name != "console:remote" or is_used()

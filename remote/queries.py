@@ -26,7 +26,7 @@ _IS_USED: Final = "SELECT EXISTS (SELECT 1 FROM remote_outboxentry) OR EXISTS (S
 
 
 class RemoteState(NamedTuple):
-    """How far a session is at the attached remote.
+    """The state of a session at the attached remote.
 
     `off`: nothing of it is for the remote. `pending`: a message waits. `sent`: the remote has all, and derived nothing
     from the latest yet. `derived`: it did. `refused`: it refused a message, and `detail` says why.

@@ -1,19 +1,23 @@
 """Messages that the remote refused for good: they stay here, and are sent again only if an operator asks for it."""
 
+from functools import partial
+
 from django.db import transaction
 
+from core.background.tasks import enqueue
 from remote import outbox, sessions
 from store.models import Session
 
 
 def retry(session: Session) -> int:
-    """Let the refused messages of a session wait again, and return their number. The next round sends them.
+    """Let the refused messages of a session wait again, and return their number.
 
-    The next flush of the session takes them.
+    A round begins now; the next flush of the session takes them.
     """
     with transaction.atomic():
         locked = Session.objects.select_for_update().get(pk=session.pk)
         count = outbox.wait_again(outbox.entries(locked))
         if count:
             sessions.schedule_retry(locked, None)
+            transaction.on_commit(partial(enqueue, "retry_deliveries"))
     return count

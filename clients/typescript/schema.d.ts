@@ -2997,7 +2997,7 @@ export interface components {
         };
         /**
          * RemoteView
-         * @description How far a session or a file is at the remote, if EverOS is attached.
+         * @description The state of a session or a file at the remote, if EverOS is attached.
          */
         RemoteView: {
             /**

@@ -77,6 +77,8 @@ def pages(panel: Panel) -> dict[str, str]:
         "webhook": f"webhooks/{rows['webhook']}/",
         "webhook-failed": f"webhooks/{rows['webhook']}/?state=failed",
         "webhook-hostile": f"webhooks/{rows['hostile_webhook']}/",
+        "remote": "remote/",
+        "remote-waiting": "remote/?list=waiting",
         "searches": "searches/",
         "searches-none": "searches/?agent=nobody",
         "audit": "audit/",

@@ -17,8 +17,9 @@ from memories.services.search_log import DURATION_BASE
 from operations import bulk
 from operations.models import Job
 from profiles import services as profiles
+from remote.models import OutboxEntry
 from resources.models import Resource
-from store.models import Session
+from store.models import LeftUpstream, Session
 from store.types import Owner
 from tests.agents.oauth.flow import REDIRECT, connect
 from tests.console.payloads import PAYLOADS
@@ -26,6 +27,7 @@ from tests.profiles.documents import FULL
 from webhooks.models import Webhook, WebhookDelivery
 
 ACTOR = Actor.operator("chen.yu")
+NOON_MS = 1_781_172_177_000
 
 
 def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, Any]:
@@ -67,6 +69,7 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
     last = Job.objects.filter(status="failed").first()
     found = Resource.objects.filter(user_id=owner.user_pk)
     seed_searches(owner, now)
+    seed_outbox(owner, now)
     for version in ("Purchasing", "Hardware purchasing"):
         profiles.write(owner.user_pk, "user", {**FULL["user"], "occupation": version}, actor=ACTOR)
     return {
@@ -82,6 +85,27 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
         "hostile_file": str(Resource.objects.filter(user=user).get().pk),
         **{f"file_{one.status}": one.pk for one in found},
     }
+
+
+CAUSES = (
+    "The memory engine refused the request: the content is not accepted.",
+    "The memory engine refused the request: the file's type is unknown, or there is no file at its address.",
+)
+
+
+def seed_outbox(owner: Owner, now: datetime) -> None:
+    """Record refused and waiting messages, data at a former remote, and residue. No remote is attached."""
+    sessions = list(Session.objects.filter(deleted_at__isnull=True).select_related("user").order_by("pk"))
+    for number, session in enumerate(sessions):
+        state = ("refused", "pending", "unconfirmed", "buffered", "withheld", "flushed")[number % 6]
+        hostile = "<" in session.session_id
+        OutboxEntry.objects.create(
+            user=session.user, app_id=session.app_id, project_id=session.project_id, session=session,
+            base_url="http://10.0.0.7:1995" if state == "flushed" else "", message_id=f"msg_{number}", state=state,
+            cause=(session.session_id if hostile else CAUSES[number // 6 % 2]) if state == "refused" else "",
+            time_ms=NOON_MS + number, recorded_at=now - timedelta(minutes=7 * number + 3),
+        )  # fmt: skip
+    LeftUpstream.objects.bulk_create(LeftUpstream(digest=f"{number:064x}") for number in range(3))
 
 
 def seed_connections(owner: Owner) -> dict[str, str]:

@@ -67,6 +67,8 @@ PAGES = {
     "webhooks": ("get", "webhooks.view_webhook"),
     "webhook": ("get", "webhooks.view_webhook"),
     "webhook-send": ("post", "webhooks.change_webhook"),
+    "remote": ("get", "store.view_memory"),
+    "remote-retry": ("post", "store.change_memory"),
     "audit": ("get", "accounts.view_auditevent"),
     "audit-export": ("get", "accounts.view_auditevent"),
     "health": ("get", "store.view_memory"),
@@ -94,7 +96,7 @@ def address(name: str) -> str:
         "audit-export",
         "health",
     }
-    if name in plain or name.startswith(("import", "resource", "trash")):
+    if name in plain or name.startswith(("import", "remote", "resource", "trash")):
         return reverse(f"console:{name}")
     return reverse(f"console:{name}", args=[NO_ID])
 

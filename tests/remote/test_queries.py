@@ -1,4 +1,4 @@
-"""How far sessions are at the remote, the figures of the outbox, and the lists of what waits and was refused."""
+"""The states of sessions at the remote, the figures of the outbox, and the lists of what waits and was refused."""
 
 from __future__ import annotations
 

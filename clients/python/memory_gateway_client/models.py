@@ -179,7 +179,7 @@ class Flushed(Model):
 
 
 class RemoteState(Model):
-    """How far a session or file is at a remote: `off`, `pending`, `sent`, `derived`, or `refused` with `detail`."""
+    """The state of a session or file at a remote: `off`, `pending`, `sent`, `derived`, or `refused` with `detail`."""
 
     state: str
     since: datetime | None
