@@ -21,7 +21,7 @@ from core.json_data import without_base64
 from documents.guards import DAMAGED, ENCRYPTED
 from memories.models import Override
 from resources.models import IN_TRASH, Resource
-from store.models import HourCount, Memory, Session, SessionCount, owned_by
+from store.models import HourCount, Memory, Session, SessionCount, State, owned_by
 from store.rollups import ALL_TIME
 from store.table import stored, visible
 from store.types import Owner, StoredMemory
@@ -176,6 +176,15 @@ def stored_of(hits: Iterable[tuple[Owner, str]]) -> dict[tuple[Owner, str], Stor
     of_owners = (owned_by(owner) & Q(memory_id__in=ids) for owner, ids in ids_by_owner.items())
     rows = [stored(row) for row in visible(Memory.objects.filter(reduce(or_, of_owners)))]
     return {(row.owner, row.memory_id): row for row in rows}
+
+
+def covering(memory: StoredMemory) -> list[StoredMemory]:
+    """Return the memories of a remote that are shown in the place of a message. No statement for other memories."""
+    if not memory.is_covered:
+        return []
+    copies = Memory.objects.filter(owned_by(memory.owner), session__session_id=memory.session_id, state=State.LIVE)
+    of_flush = visible(copies.filter(origin=Memory.Origin.UPSTREAM, batch_id=memory.batch_id)).order_by("pk")
+    return [stored(row) for row in of_flush if memory.memory_id in row.sources]
 
 
 def counts_by(column: str, rows: QuerySet[Any]) -> dict[Any, int]:

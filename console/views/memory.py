@@ -206,6 +206,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "is_hidden": found.hidden_at is not None or found.is_session_hidden,
         "hidden_reason": hidden_reasons([found]).get(found.row),
         "related": [
+            (_("Covered by"), queries.covering(found)[:MAX_RELATED]),
             (_("Derived from"), _existing(found, found.sources)),
             (_("Supersedes"), _existing(found, found.supersedes)),
         ],

@@ -166,6 +166,26 @@ def test_a_memory_links_to_its_sources_and_to_superseded_memories(admin_client: 
 
 
 @pytest.mark.django_db
+def test_a_covered_message_links_to_the_memories_that_cover_it(admin_client: Client, alice: Person) -> None:
+    said = remember(alice.owner, "I moved to Ulm.", is_covered=True, batch_id="f", payload={"role": "user"})
+    other = remember(alice.owner, "I like tea.", batch_id="f", payload={"role": "user"})
+    copy = {"origin": "upstream", "batch_id": "f"}
+    derived = remember(alice.owner, "Alice lives in Ulm.", sources=[said.memory_id], **copy)
+    remember(alice.owner, "Alice likes tea.", sources=[other.memory_id], **copy)
+    deleted = remember(alice.owner, "Alice resides in Ulm.", sources=[said.memory_id], **copy)
+    Memory.objects.filter(pk=deleted.row).update(state="trashed", hidden_at=timezone.now())
+    page = admin_client.get(f"/admin/memory/m/{said.row}/").content.decode()
+    covered = page[page.index("Covered by") : page.index('aria-labelledby="h-facts"')]
+    assert f"/m/{derived.row}/" in covered
+    assert covered.count("Alice") == 1
+    assert "Message ·" in " ".join(page.split())
+    page = admin_client.get(f"/admin/memory/m/{derived.row}/").content.decode()
+    assert "Derived by EverOS" in page
+    assert "I moved to Ulm." in page[page.index("Derived from") :]
+    assert "Covered by" not in admin_client.get(f"/admin/memory/m/{other.row}/").content.decode()
+
+
+@pytest.mark.django_db
 def test_a_deleted_memory_is_shown_with_its_neighbors_without_recalled_memories(
     admin_client: Client, alice: Person
 ) -> None:
