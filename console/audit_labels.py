@@ -20,6 +20,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "job.import_from": _("Imported memories"),
     "job.import_gateway": _("Imported the original gateway"),
     "job.move": _("Moved sessions to another engine"),
+    "job.reingest": _("Ingested sessions again"),
     "job.purge": _("Purged memories by a job"),
     "job.reread": _("Re-ingested sessions"),
     "job.restore": _("Restored memories by a job"),

@@ -45,7 +45,6 @@ class AttachedEngine(EmbeddedEngine):
     """Implements `store.port.Engine`. One per remote and process."""
 
     label = "upstream"
-    is_external = True
 
     def __init__(self, remote: EverOS, *, read: ingest.ReadDocument | None = None, clock: Clock = timezone.now) -> None:
         super().__init__(read=read or read_document, clock=clock)

@@ -9,7 +9,7 @@ from engines.embedded.engine import EmbeddedEngine
 from remote.client.client import Client
 from remote.client.resilience import Retry
 from remote.everos import EverOS
-from store.port import Engine, LocalEngine, Remote
+from store.port import Engine, Remote
 
 
 def get_engine() -> Engine:
@@ -24,7 +24,7 @@ def attached_remote() -> Remote | None:
 
 
 @cache
-def local_engine() -> LocalEngine:
+def local_engine() -> EmbeddedEngine:
     """Return the engine without a remote. Its memories stay in this database while a remote is attached."""
     return EmbeddedEngine()
 

@@ -7,7 +7,8 @@ from typing import Final
 from django.conf import settings
 
 from core.background.tasks import Round, periodic
-from engines.registry import get_engine, local_engine
+from engines.registry import local_engine
+from store.cover import is_attached
 from store.models import PendingMedia
 from store.vectors import fill
 
@@ -22,7 +23,7 @@ def _is_set(endpoint: str) -> Callable[[], bool]:
 def _uses(endpoint: str) -> Callable[[], bool]:
     """Return a function that is true if the settings name this endpoint, and the embedded engine is in use."""
     is_set = _is_set(endpoint)
-    return lambda: is_set() and not get_engine().is_external
+    return lambda: is_set() and not is_attached()
 
 
 @periodic("find_missing_vectors", queue="embeddings", every=timedelta(days=1), when=_is_set("EMBEDDING"), lease=LEASE)

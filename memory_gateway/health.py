@@ -27,6 +27,7 @@ from engines.registry import get_engine
 from remote import outbox
 from remote.outbox import Backlog
 from resources.services import storage_binding
+from store.cover import is_attached
 from store.port import Health
 
 logger = logging.getLogger("memory_gateway.health")
@@ -98,7 +99,7 @@ def unavailable(error: str) -> Report:
 def probe(timeout_seconds: float) -> Report:
     engine = get_engine()
     try:
-        waiting = outbox.backlog() if engine.is_external else None
+        waiting = outbox.backlog() if is_attached() else None
     except DatabaseError:
         waiting = None  # reported by the engine's health
     return Report(engine.health(timeout_seconds), tuple(problems()), waiting)

@@ -30,6 +30,7 @@ from remote import outbox, sources
 from resources import quarantine, storage
 from resources.models import Resource
 from resources.services import storage_binding
+from store.cover import is_attached
 from store.index import rebuild, words
 from store.models import IndexStatistics, Memory
 
@@ -281,7 +282,7 @@ def _deliveries(_doctor: Doctor) -> _Found:
         )
     backlog = outbox.backlog()
     minutes = backlog.age_seconds(timezone.now()) // 60
-    if get_engine().is_external and minutes >= _MAX_WAIT_MINUTES:
+    if is_attached() and minutes >= _MAX_WAIT_MINUTES:
         yield "warning", f"{backlog.waiting:,} messages wait for the remote, the oldest for {minutes:,} minutes."
     if backlog.refused:
         yield "warning", f"The remote refused {backlog.refused:,} messages, which are kept here only."

@@ -34,6 +34,7 @@ from operations.external import engine_deletion
 from remote import deletions
 from remote import sessions as external_sessions
 from remote.models import OutboxEntry
+from store.cover import is_attached
 from store.index import keyword
 from store.models import DeliveryState, Memory, Session
 from store.port import Engine
@@ -205,7 +206,7 @@ def _data_in_everos(user: MemoryUser) -> dict[str, Any] | None:
     derived = Memory.objects.filter(user=user, origin=Memory.Origin.UPSTREAM).exclude(
         delivery_state=DeliveryState.PURGED
     )
-    if not get_engine().is_external and not messages.exists() and not derived.exists():
+    if not is_attached() and not messages.exists() and not derived.exists():
         return None
     sessions = list(Session.objects.filter(user=user))
     external_sessions.note_erased_user(user.user_id, sessions)

@@ -16,9 +16,9 @@ from operations.bulk import Target, next_keys, selected
 from operations.cleanup import purge
 from operations.jobs import Handler, Run
 from operations.models import Job
-from operations.moves import reingest
-from operations.moves.plan import Target as MoveTarget
-from operations.moves.plan import plan
+from operations.reingest.plan import Target as ReingestTarget
+from operations.reingest.plan import plan
+from operations.reingest.run import run as reingest
 from resources.models import IN_TRASH, Resource
 from resources.services import storage_binding
 from store.models import Session
@@ -50,7 +50,7 @@ def export_user(user_pk: UUID, *, actor: Actor) -> Job:
 
 
 def reread(target: Target, *, actor: Actor) -> Job:
-    """Start a job that re-ingests the sessions of the selected memories into the engine in use."""
+    """Start a job that re-ingests the sessions of the selected memories."""
     sessions = selected(target).filter(session__isnull=False).values_list("session_id", flat=True)
     return reread_sessions(list(sessions.distinct()), actor=actor)
 
@@ -138,9 +138,9 @@ def _run_reread(run: Run) -> dict[str, Any]:
     done, moved, failed = (run.cursor.get(name, 0) for name in ("done", "moved", "failed"))
     sessions = run.params["sessions"]
     for number, row in enumerate(sessions[done:], done + 1):
-        planned = plan(MoveTarget(session_pk=row))
+        planned = plan(ReingestTarget(session_pk=row))
         if planned.sessions:
-            outcome = reingest.run(planned, actor=run.actor, workers=1)
+            outcome = reingest(planned, actor=run.actor, workers=1)
             moved, failed = moved + outcome.counts["sessions"], failed + len(outcome.failures)
         run.report(number, len(sessions), cursor={"done": number, "moved": moved, "failed": failed})
     return {"reread": moved, "failed": failed, "left": len(sessions) - moved - failed}

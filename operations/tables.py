@@ -28,7 +28,7 @@ from core.persistence.file_keys import KEY
 from memories.models import LoggedSearch, Override, OverrideRevision, Tombstone
 from operations.models import UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
-from remote.models import OutboxEntry
+from remote.models import OutboxEntry, Resend
 from resources.models import Attachment, Resource
 from store import storage
 from store.models import (
@@ -127,6 +127,7 @@ MEMORIES = Table(
     cleared_by_purge=frozenset({"text"}),
 )
 OUTBOX = Table(name="outbox", model=OutboxEntry, is_repaired=True, change_paths=change_message, allowed_paths=PACKED)
+RESENDS = Table(name="resends", model=Resend)
 SESSIONS = Table(name="sessions", model=Session, key=_SCOPED_SESSION, left_out=frozenset({"retry_at", "state"}))
 RESOURCES = Table(
     name="resources",
@@ -172,6 +173,7 @@ PORTABLE: tuple[Table, ...] = (
     SESSIONS,
     MEMORIES,
     OUTBOX,
+    RESENDS,
     RESOURCES,
     ATTACHMENTS,
     Table(name="tombstones", model=Tombstone, order=("created_at", "pk")),

@@ -17,7 +17,7 @@ from operations.cleanup import orphans, purge
 from operations.external import engine_deletion
 from operations.external.delivery_retry import DeliveryRetry
 from operations.importers import import_from, import_gateway
-from remote import sources
+from remote import former_moves, sources
 from resources.services import storage_binding
 from resources.tasks import MAINTENANCE
 from store import rollups
@@ -101,6 +101,12 @@ def link_sources(run: Round) -> bool:
         with transaction.atomic():
             sources.link(Session.objects.select_for_update().select_related("user").get(pk=pk))
     return sources.not_linked().exists()
+
+
+@periodic("end_former_moves", every=timedelta(days=1), series=MAINTENANCE)
+def end_former_moves(_run: Round) -> None:
+    """Remove the hidden sessions of interrupted moves of an older version."""
+    former_moves.end_former_moves()
 
 
 @periodic("check_integrity", every=timedelta(days=1))

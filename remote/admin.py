@@ -1,7 +1,7 @@
 from django.contrib import admin
 
 from accounts.admin_base import PersonalAdmin
-from remote.models import OutboxEntry
+from remote.models import OutboxEntry, Resend
 
 
 @admin.register(OutboxEntry)
@@ -12,3 +12,11 @@ class OutboxEntryAdmin(PersonalAdmin):
     list_filter = ("state", "base_url")
     list_select_related = ("user", "session")
     search_fields = ("user__user_id__exact", "message_id__exact", "session__session_id__exact")
+
+
+@admin.register(Resend)
+class ResendAdmin(PersonalAdmin):
+    list_display = ("session", "user", "base_url", "began_at", "ended_at")
+    list_filter = ("base_url",)
+    list_select_related = ("user", "session")
+    search_fields = ("user__user_id__exact", "session__session_id__exact")

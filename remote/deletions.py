@@ -1,7 +1,7 @@
 """Deletions that an external engine has to carry out, recorded in the transaction that removes our rows.
 
 A row remains until the engine accepts the deletion, and a day longer, so that the receipt of an erasure can count it.
-Deletions in the engine are permanent: only a purge, an erasure and the end of a move record them.
+Deletions in the engine are permanent: only a purge, an erasure and a session that was sent again record them.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from remote import sessions
 from remote.engine_ids import AgentNames
-from remote.models import OutboxEntry
+from remote.models import OutboxEntry, Resend
 from store.models import Memory, PendingDeletion, Session
 from store.types import Owner
 
@@ -42,15 +42,31 @@ def queue_session(owner: Owner, session: Session) -> bool:
     if not is_enabled() or not (sent.exists() or copies.exists()):
         return False
     is_running = sessions.is_flush_open(session) or sent.filter(state=OutboxEntry.State.UNCONFIRMED).exists()
-    timeout = timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + _MARGIN
-    wait = timeout if is_running else timedelta(0)
-    rows = [_row(owner, wait, owner_id=owner.user_id, engine_session_id=session.engine_session_id)]
-    rows += [
-        _row(owner, wait, owner_id=agent_id, is_agent=True, engine_session_id=session.engine_session_id)
-        for agent_id in _agents(owner.user_pk, sent)
-    ]
-    _record(rows)
+    former = Resend.objects.filter(session=session).values_list("former_ids", flat=True)
+    names = [session.engine_session_id, *(name for names in former for name in names)]
+    _queue_names(owner, session, names, _longest_call() if is_running else timedelta(0))
     return True
+
+
+def queue_former(owner: Owner, session: Session, former_ids: Collection[str]) -> None:
+    """Record that the engine has to delete what it has of a session under former ids. Call inside a transaction."""
+    if is_enabled():
+        _queue_names(owner, session, former_ids, _longest_call())
+
+
+def _longest_call() -> timedelta:
+    return timedelta(seconds=settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS) + _MARGIN
+
+
+def _queue_names(owner: Owner, session: Session, names: Collection[str], wait: timedelta) -> None:
+    agents = _agents(owner.user_pk, OutboxEntry.objects.filter(session=session))
+    for name in names:
+        _record(
+            [
+                _row(owner, wait, owner_id=owner.user_id, engine_session_id=name),
+                *(_row(owner, wait, owner_id=one, is_agent=True, engine_session_id=name) for one in agents),
+            ]
+        )
 
 
 def queue_memory(owner: Owner, memory: Memory) -> None:
@@ -63,7 +79,7 @@ def queue_memory(owner: Owner, memory: Memory) -> None:
 def queue_user(user_key: UUID, user_id: str) -> None:
     """Record the deletions of a user who is being erased, except those of sessions that are still open.
 
-    These are all that the user's agents have, and staging sessions. The user's name alone would also mean a later user
+    These are all that the user's agents have, and deleted sessions. The user's name alone would also mean a later user
     of the same name, so that it is never deleted without a session.
     """
     if not is_enabled():

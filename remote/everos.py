@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import PurePath
 from types import MappingProxyType
 
-from django.db import transaction
 from django.utils import timezone
 
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown, Unreadable
@@ -33,7 +32,6 @@ from store.types import ContentItem, Message, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.upstream")
 
-_STAGED_AT_ONCE = 200
 _CAPABILITIES_TIME = timedelta(seconds=30)
 _CAPABILITIES = ("keyword", "vector", "hybrid", "agentic", "llm", "delete")
 _HEALTH_SECONDS = 2.0
@@ -141,19 +139,6 @@ class EverOS:
         return client.delete({**scope, **owner, **session}, client.deadline())
 
     @database_errors()
-    def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> None:
-        """Send messages through a staging session. A second call resumes an interrupted one."""
-        if external_sessions.is_flush_open(staging):
-            self._flush_staged(owner, staging)
-        for start in range(0, len(messages), _STAGED_AT_ONCE):
-            part = messages[start : start + _STAGED_AT_ONCE]
-            self._record_and_deliver(owner, staging, part)
-            if outbox.is_buffered(staging, part):
-                self._flush_staged(owner, staging)
-        if waiting:
-            self._record_and_deliver(owner, staging, waiting)
-
-    @database_errors()
     def copy_memories(self, owner: Owner, session: Session) -> int:
         client = self._client_of(owner)
         return mirror.pull(client, owner, session, client.deadline())
@@ -223,26 +208,6 @@ class EverOS:
 
     def _flush_of(self, owner: Owner, session: Session) -> everos_flush.Flush:
         return everos_flush.Flush(self._client_of(owner), owner, session, clock=self._clock, sleep=self._sleep)
-
-    def _flush_staged(self, owner: Owner, staging: Session) -> None:
-        flush = self._flush_of(owner, staging)
-        flushed = flush.settle(flush.send())
-        if flushed.status == "no_extraction":
-            raise EngineRefused(_("The memory engine made no memories of this session."))
-        if flushed.searchable_at_ms is None:
-            raise OutcomeUnknown(
-                _("The memory engine does not list this session's memories yet."), retry_after_seconds=5
-            )
-
-    def _record_and_deliver(self, owner: Owner, staging: Session, messages: Sequence[Message]) -> None:
-        named = outbox.by_id(staging.session_id, messages)
-        with transaction.atomic():
-            known = outbox.known(staging, named)
-            new = {message_id: message for message_id, message in named.items() if message_id not in known}
-            if new:
-                outbox.record(staging, new, {})
-        if refusal := self._send_all(owner, staging):
-            raise refusal
 
     def _deliver(
         self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False

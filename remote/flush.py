@@ -16,7 +16,7 @@ from core.events import publish
 from core.messages import Message as _
 from core.network.http_client import Deadline
 from core.times import to_ms
-from remote import mirror, outbox, sessions, sources
+from remote import mirror, outbox, resend, sessions, sources
 from remote.client.client import Client, FlushAnswer
 from remote.client.failures import Lost, UpstreamFailed
 from store.models import Session
@@ -130,6 +130,7 @@ class Flush:
             kept = outbox.mark_flushed(self._session, answer.request_id, self._buffered)
             count, is_extracted = count + kept, is_extracted or kept > 0
             sessions.mark_flush_ended(self._session, now)
+            resend.end(self._session)
             if is_extracted:
                 self._publish()
         return FlushResult("extracted" if is_extracted else "no_extraction", count, answer.request_id, to_ms(now))
@@ -214,12 +215,16 @@ def check_flush(client: Client, owner: Owner, session: Session, now: datetime) -
     buffer are left to the next flush. Raises: the errors of the client's list call.
     """
     count = mirror.pull(client, owner, session, client.deadline())
+    if count:
+        with transaction.atomic():
+            sources.link(session)
     if session.flushed_at is None or outbox.buffered(session).last_row is not None:
         return count
     last_user_ms = outbox.last_user_message_ms(session)
     is_complete = last_user_ms is None or mirror.are_complete(mirror.episodes(session), last_user_ms)
     if is_complete or now - session.flushed_at > MAX_EXTRACTION_TIME:
         sessions.mark_flush_ended(session, now)
+        resend.end(session)
     return count
 
 
@@ -234,4 +239,5 @@ def recover(client: Client, owner: Owner, session: Session, now: datetime) -> in
         with transaction.atomic():
             sources.link(session)
             sessions.mark_flush_ended(session, now)
+            resend.end(session)
     return count

@@ -1,7 +1,7 @@
 """Copy EverOS's episodes into the store after each flush, and its sessions that the gateway does not have.
 
 A session in EverOS belongs to the user if it has an episode of the user, unless its id names another user, another user
-has it in the store, or it is left from an erased user or a move to another engine (`remote.sessions`).
+has it in the store, or it is left from an erased user or a session that was sent again (`remote.sessions`).
 """
 
 import re
@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from core.ids import check_session_id, parse_session_id
 from core.network.http_client import Deadline
 from core.persistence.checked_rows import repair_row
-from remote import sessions, sources
+from remote import resend, sessions, sources
 from remote.client import wire
 from remote.client.client import Client
 from remote.client.hits import Names, hits_of
@@ -25,7 +25,7 @@ from store.types import Owner
 
 _PAGE_SIZE = 100
 _MAX_PAGES = 100
-# Ids that the gateway created: of a moved session (`remote.staging`), or for a second user of the same id.
+# Ids that the gateway created: of a session that was sent again (`remote.resend`), or for a second user of its id.
 _GATEWAY_ID = re.compile(r".+(~[0-9a-f]{16}|\+[0-9a-f]{32})")
 
 
@@ -46,8 +46,9 @@ def pull(client: Client, owner: Owner, session: Session, deadline: Deadline) -> 
 
 
 def episodes(session: Session) -> QuerySet[Memory]:
-    """Return the session's copies."""
-    return Memory.objects.filter(session=session, memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
+    """Return the session's copies of what the attached remote has under its id."""
+    copies = Memory.objects.filter(session=session, memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
+    return copies.filter(sources.is_present())
 
 
 def unlinked(session: Session) -> QuerySet[Memory]:
@@ -96,6 +97,7 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
     hits, _foreign = hits_of(page, owner, names, None, is_bounded=True)
     copied = episodes(session).filter(memory_id__in=[hit.memory_id for hit in hits])
     known = set(copied.values_list("memory_id", flat=True))
+    is_sent_again = resend.is_open(session)
     new = [
         Memory(
             **owner_columns(owner),
@@ -108,6 +110,8 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
             payload=hit.raw,
             created_at_ms=hit.created_at_ms,
             origin=Memory.Origin.UPSTREAM,
+            is_covered=is_sent_again,
+            is_replaced=is_sent_again,
         )
         for hit in hits
         if hit.memory_id not in known
@@ -116,6 +120,8 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
         repair_row(memory)
     with transaction.atomic():
         Session.objects.select_for_update().get(pk=session.pk)  # another process may copy the same
+        if is_sent_again:
+            resend.make_room(session, [memory.memory_id for memory in new])
         known = storage.known(owner, [memory.memory_id for memory in new])
         new = [memory for memory in new if memory.memory_id not in known]
         storage.insert(owner, new)

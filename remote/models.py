@@ -91,3 +91,28 @@ class OutboxEntry(CheckedModel, Owned):
 
     def __str__(self) -> str:
         return self.message_id
+
+
+class Resend(models.Model):
+    """A session that is sent again, under a new id; or was, and has former memories that a user decided about.
+
+    Until it ends, the memories that the remote derived before stand for the session (`remote.resend`). `former_ids` are
+    the ids that the session had at the remote.
+    """
+
+    session = models.OneToOneField(Session, models.CASCADE, verbose_name=_("session"), related_name="resend")
+    # Read by each search, for memories that the remote is not asked for.
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+")
+    base_url = models.CharField(_("base URL"), max_length=500)
+    former_ids = ReadableJSONField(_("former IDs"), default=list)
+    began_at = models.DateTimeField(_("began at"), default=timezone.now, editable=False)
+    ended_at = models.DateTimeField(_("ended at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("session sent again")
+        verbose_name_plural = _("sessions sent again")
+        ordering = ("-id",)
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return str(self.session_id)

@@ -33,7 +33,10 @@ from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message
 
 _FIRST_MS = 10**12  # 9 September 2001
 _ROWS_AT_ONCE = 200
-_OF_SESSION = "FROM remote_outboxentry WHERE session_id = %s"
+_OCCUPIED = """
+    SELECT time_ms, span_ms FROM remote_outboxentry
+    WHERE session_id = %s AND base_url IN ('', %s) AND time_ms > %s ORDER BY time_ms
+"""
 _SYSTEM = "full_context_system"
 """The category of messages that are never sent, because EverOS refuses their role."""
 _IS_OF_PEOPLE = Q(category__in=("full_context_user", PARTICIPANT_CATEGORY))
@@ -133,6 +136,60 @@ def _is_taken(message: Message) -> bool:
     return message.role != "system" and message.timestamp_ms >= _FIRST_MS
 
 
+def send_all_again(session: Session) -> None:
+    """Let the messages of a session wait for the remote, in the order of their times, also those that it has.
+
+    Messages without text and those that a remote does not take stay as they are. Call inside a transaction that has
+    locked the session.
+    """
+    here = of_attached(session).exclude(message={}).exclude(state=_State.PURGED)
+    rows = [row for row in here if _is_taken(message_of(row))]
+    OutboxEntry.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    rows.sort(key=lambda row: row.time_ms)
+    for row in rows:
+        row.pk = None  # a new one: entries are sent in the order of their keys
+        row.base_url = settings.MEMORY_GATEWAY_BACKEND_BASE_URL
+        row.state, row.recorded_at, row.sent_at = _State.PENDING, timezone.now(), None
+        row.call_id = row.flush_id = row.cause = ""
+    with connection.cursor() as cursor:
+        sql.insert(cursor, rows)
+
+
+def withhold_memories(session: Session, memory_ids: Collection[str]) -> None:
+    """Do not send messages with one of these memories."""
+    waiting = of_attached(session).filter(_IS_PENDING)
+    _update([row for row in waiting if not set(row.memory_ids).isdisjoint(memory_ids)], state=_State.WITHHELD)
+
+
+class Span(NamedTuple):
+    """The times of the first and the last message of a flush, in seconds; `is_whole` if none of them was purged."""
+
+    first: int
+    last: int
+    is_whole: bool
+
+
+def spans_of_flushes(session: Session) -> dict[str, Span]:
+    """Return the messages that flushes of all remotes took, and that can be sent again."""
+    flushed = entries(session).exclude(flush_id="").order_by()
+    purged = set(flushed.filter(state=_State.PURGED).values_list("flush_id", flat=True))
+    kept = flushed.filter(state=_State.FLUSHED).exclude(message={})
+    found = kept.values("flush_id").annotate(first=Min("time_ms"), last=Max("time_ms"))
+    return {
+        one["flush_id"]: Span(one["first"] // 1000, one["last"] // 1000, one["flush_id"] not in purged) for one in found
+    }
+
+
+def was_sent(session: Session) -> bool:
+    """Return True if the attached remote may have got a message of the session."""
+    return of_attached(session).exclude(_IS_HELD_BACK | _IS_PENDING).exists()
+
+
+def has_unflushed(session: Session) -> bool:
+    """Return True if a message waits for the attached remote, or for its next flush."""
+    return of_attached(session).filter(_IS_WAITING | _IS_BUFFERED).exists()
+
+
 def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> Batch | None:
     """Return the next messages that wait, marked as sent; None without any. Those with a decision are withheld.
 
@@ -140,12 +197,12 @@ def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) 
     """
     with transaction.atomic():
         list(Session.objects.select_for_update().filter(pk=session.pk))
-        here = _here(session).filter(_IS_PENDING, user=session.user_id).order_by("pk")  # as in `outbox_pending`
+        here = of_attached(session).filter(_IS_PENDING, user=session.user_id).order_by("pk")  # as in `outbox_pending`
         sent: list[OutboxEntry] = []
         while not sent and (waiting := list(here[:MAX_MESSAGES])):
-            decided = _decided(session.owner, waiting)  # of files that are not read here, no memory is known
-            _update([row for row in waiting if row.pk in decided], state=_State.WITHHELD)
-            sent = [row for row in waiting if row.pk not in decided]
+            held = decided(session.owner, waiting)  # of files that are not read here, no memory is known
+            _update([row for row in waiting if row.pk in held], state=_State.WITHHELD)
+            sent = [row for row in waiting if row.pk not in held]
         if not sent:
             return None
         call_id = uuid4().hex
@@ -184,10 +241,10 @@ def _update(rows: Sequence[OutboxEntry], **values: Any) -> None:
     OutboxEntry.objects.filter(pk__in=[row.pk for row in rows]).update(**values)
 
 
-def _decided(owner: Owner, rows: Sequence[OutboxEntry]) -> set[int]:
-    """Return the entries with a memory that is deleted, edited or gone."""
+def decided(owner: Owner, rows: Sequence[OutboxEntry]) -> set[int]:
+    """Return the entries with a memory that is deleted, edited, replaced by an edited one, or gone."""
     ids = [memory_id for row in rows for memory_id in row.memory_ids]
-    found = Memory.objects.filter(owned_by(owner), memory_id__in=ids, state=State.LIVE)
+    found = Memory.objects.filter(owned_by(owner), memory_id__in=ids, state=State.LIVE, is_replaced=False)
     edited = Override.objects.filter(row=OuterRef("pk"), undone_at__isnull=True)
     free = set(found.exclude(Exists(edited)).values_list("memory_id", flat=True)) if ids else set()
     return {row.pk for row in rows if not free.issuperset(row.memory_ids)}
@@ -217,7 +274,7 @@ def pending_sessions(now: datetime, limit: int) -> list[Session]:
 
 def unconfirmed(session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> list[Batch]:
     """Return the session's batches that were sent without an answer. `given` are messages as for `take`."""
-    pending = _here(session).filter(_IS_UNCONFIRMED).order_by()
+    pending = of_attached(session).filter(_IS_UNCONFIRMED).order_by()
     return _batches(session, set(pending.values_list("call_id", flat=True).distinct()), given)
 
 
@@ -261,7 +318,7 @@ def _is_due(now: datetime) -> Q:
 
 def waiting_since(session: Session) -> datetime | None:
     """Return when the oldest message of a session was recorded that EverOS has not confirmed."""
-    oldest: datetime | None = _here(session).filter(_IS_WAITING).aggregate(oldest=Min("recorded_at"))["oldest"]
+    oldest: datetime | None = of_attached(session).filter(_IS_WAITING).aggregate(oldest=Min("recorded_at"))["oldest"]
     return oldest
 
 
@@ -311,7 +368,7 @@ def waiting_messages(user_pk: UUID) -> list[Message]:
 
 def messages_at(session: Session, times: Collection[int]) -> list[Message]:
     """Return the messages of a session with these times, as they were sent."""
-    return [message_of(entry) for entry in _here(session).filter(time_ms__in=times).order_by("pk")]
+    return [message_of(entry) for entry in of_attached(session).filter(time_ms__in=times).order_by("pk")]
 
 
 def replace_messages(session: Session, batch: Batch, messages: Sequence[Message]) -> Batch:
@@ -383,7 +440,7 @@ def memories_of(owner: Owner, found: Iterable[OutboxEntry]) -> list[Memory]:
 
 def buffered(session: Session) -> Buffered:
     """Return the messages in the engine's buffer. One SQL statement."""
-    rows = _here(session).filter(_IS_BUFFERED)
+    rows = of_attached(session).filter(_IS_BUFFERED)
     last_user_ms = Max("time_ms", filter=_IS_OF_PEOPLE)
     return Buffered(**rows.aggregate(last_row=Max("pk"), last_user_ms=last_user_ms))
 
@@ -395,7 +452,7 @@ def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> int:
     that EverOS does not have. Call inside a transaction.
     """
     flush_id = flush_id[:64] or uuid4().hex
-    taken = _here(session).filter(_IS_BUFFERED, pk__lte=flushed.last_row or 0)
+    taken = of_attached(session).filter(_IS_BUFFERED, pk__lte=flushed.last_row or 0)
     for memory in (said := memories_of(session.owner, taken)):
         memory.memory_type, memory.batch_id = Memory.Type.EPISODE, flush_id
     Memory.objects.bulk_update(said, ["memory_type", "batch_id"], batch_size=_ROWS_AT_ONCE)
@@ -408,7 +465,7 @@ def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> int:
 
 def _flush_held_back(session: Session) -> int:
     """End the buffer of messages that EverOS does not have, which nothing derived covers; return their number."""
-    found = _here(session).filter(_IS_HELD_BACK, flush_id="")
+    found = of_attached(session).filter(_IS_HELD_BACK, flush_id="")
     flush_id = uuid4().hex
     ids = [memory_id for memory_ids in found.values_list("memory_ids", flat=True) for memory_id in memory_ids]
     said = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE, memory_id__in=ids)
@@ -420,12 +477,6 @@ def _flush_held_back(session: Session) -> int:
 def has_text(entry: OutboxEntry) -> bool:
     """Return True if the entry still holds its message."""
     return bool(entry.message)
-
-
-def is_buffered(session: Session, messages: Iterable[Message]) -> bool:
-    """Return True if one of the messages is in the engine's buffer."""
-    sent = entries(session).filter(_IS_BUFFERED).exclude(category=_SYSTEM)
-    return sent.filter(message_id__in=list(by_id(session.session_id, messages))).exists()
 
 
 def message_of(entry: OutboxEntry) -> Message:
@@ -440,53 +491,17 @@ def message_of(entry: OutboxEntry) -> Message:
     return Message(entry.agent_id or entry.user.user_id, role, entry.time_ms, (ContentItem("text", text=text),))
 
 
-def reassign(session: Session, moved: Iterable[OutboxEntry]) -> None:
-    """Move entries of another session to this session. Messages that the session already has are not duplicated."""
-    named = {message_id_of(session.session_id, message_of(entry)): entry for entry in moved if has_text(entry)}
-    known = set(entries(session).filter(message_id__in=list(named)).values_list("message_id", flat=True))
-    new = [entry for message_id, entry in named.items() if message_id not in known]
-    for message_id, entry in named.items():
-        entry.message_id, entry.session = message_id, session
-    OutboxEntry.objects.bulk_update(new, ["message_id", "session"], batch_size=_ROWS_AT_ONCE)
-
-
-def assign(session: Session, said: Iterable[tuple[Message, Sequence[Memory]]]) -> list[Memory]:
-    """Note which memories messages of the session were sent from, and link those that were flushed; others wait.
-
-    Return the memories of messages whose entries were cleared.
-    """
-    found = {entry.message_id: entry for entry in entries(session)}
-    cleared: list[Memory] = []
-    moved: list[Memory] = []
-    assigned = []
-    for message, rows in said:
-        entry = found.get(message_id_of(session.session_id, message))
-        if entry is None:
-            cleared += rows
-            continue
-        entry.memory_ids = [row.memory_id for row in rows]
-        assigned.append(entry)
-        for row in rows:
-            row.memory_type = Memory.Type.EPISODE if entry.flush_id else Memory.Type.UNPROCESSED_MESSAGE
-            row.batch_id = entry.flush_id
-            moved.append(row)
-    Memory.objects.bulk_update(moved, ["memory_type", "batch_id"], batch_size=_ROWS_AT_ONCE)
-    OutboxEntry.objects.bulk_update(assigned, ["memory_ids"], batch_size=_ROWS_AT_ONCE)
-    sources.link(session)
-    return cleared
-
-
 def last_user_message_ms(session: Session) -> int | None:
     """Return the time of the last user message of a session; None without one."""
-    times = _here(session).filter(_IS_OF_PEOPLE).order_by("-time_ms")
+    times = of_attached(session).filter(_IS_OF_PEOPLE).order_by("-time_ms")
     return times.values_list("time_ms", flat=True).first()
 
 
 def expects_memories(session: Session) -> bool:
     """Return True if a message is buffered, or was flushed and has no known episode yet."""
     episodes = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
-    lacks_episode = _IS_OF_PEOPLE & ~Q(flush_id__in=episodes.values("batch_id"))
-    return _here(session).filter(_IS_BUFFERED | lacks_episode).exists()
+    lacks_episode = _IS_OF_PEOPLE & Q(state=_State.FLUSHED) & ~Q(flush_id__in=episodes.values("batch_id"))
+    return of_attached(session).filter(_IS_BUFFERED | lacks_episode).exists()
 
 
 def entries(session: Session) -> QuerySet[OutboxEntry]:
@@ -494,7 +509,7 @@ def entries(session: Session) -> QuerySet[OutboxEntry]:
     return OutboxEntry.objects.filter(session=session)
 
 
-def _here(session: Session) -> QuerySet[OutboxEntry]:
+def of_attached(session: Session) -> QuerySet[OutboxEntry]:
     """Return the entries of a session for the attached remote."""
     return entries(session).filter(sources.of_remote())
 
@@ -534,13 +549,13 @@ def _sessions(owner: Owner, session_ids: Collection[str]) -> QuerySet[Session]:
 
 
 def _of_call(session: Session, batch: Batch) -> QuerySet[OutboxEntry]:
-    return _here(session).filter(_IS_UNCONFIRMED, call_id=batch.call_id)
+    return of_attached(session).filter(_IS_UNCONFIRMED, call_id=batch.call_id)
 
 
 def _free_times(session: Session, messages: Sequence[Message]) -> list[int]:
     """Return for each message its own time, or the next time that no other message of the session occupies."""
     since_ms = min(message.timestamp_ms for message in messages) - FILE_SPAN_MS
-    rows = sql.rows(f"SELECT time_ms, span_ms {_OF_SESSION} AND time_ms > %s ORDER BY time_ms", [session.pk, since_ms])
+    rows = sql.rows(_OCCUPIED, [session.pk, settings.MEMORY_GATEWAY_BACKEND_BASE_URL, since_ms])
     occupied = [(start, start + (span or 1)) for start, span in rows]
     times = []
     for message in messages:
@@ -560,10 +575,10 @@ def _batches(session: Session, call_ids: Iterable[str], given: Mapping[str, Mess
     """
     found: dict[str, list[Entry]] = {}
     rows = list(entries(session).filter(_IS_UNCONFIRMED, call_id__in=list(call_ids)).order_by("id"))
-    decided = _decided(session.owner, rows)
+    held = decided(session.owner, rows)
     for row in rows:
         message = given.get(row.message_id) or message_of(row)
-        if row.pk in decided:
+        if row.pk in held:
             message = replace(message, content=(_WITHDRAWN,), tool_calls=())
         found.setdefault(row.call_id, []).append(Entry(message, row.time_ms))
     return [Batch(call_id, tuple(entries), is_new=False) for call_id, entries in found.items()]

@@ -1,8 +1,8 @@
 """Sessions of an external engine, where one id is one session although several users may use it.
 
 The first user of an id holds it in the engine; other users' sessions get an engine id made unique by their user key.
-Of erased users and moved sessions, whose data the engine cannot delete, digests of the names are kept: a new user or
-session of the same name must not reach that data.
+Of erased users and sessions that were sent again, whose data the engine cannot delete, digests of the names are kept: a
+new user or session of the same name must not reach that data.
 """
 
 import hashlib
@@ -40,11 +40,18 @@ _IS_HELD_BY_OTHER = f"""
         WHERE engine_session_id = %s AND app_id = %s AND project_id = %s AND id < %s AND user_id <> %s)
     OR EXISTS ({_IS_LEFT})
 """
-# Two ranges of an index, because nearly all entries are of one remote.
+# Two ranges of an index, because nearly all entries are of one remote; and memories of sessions that were sent again.
 _OF_OTHERS: Final = """
     SELECT 1 FROM remote_outboxentry WHERE user_id = %s AND base_url > '' AND base_url < %s
     UNION ALL SELECT 1 FROM remote_outboxentry WHERE user_id = %s AND base_url > %s
+    UNION ALL SELECT 1 FROM remote_resend WHERE user_id = %s
 """
+_IS_ASKED: Final = """
+    own.deleted_at IS NULL AND NOT EXISTS (
+        SELECT 1 FROM remote_resend AS again
+        WHERE again.session_id = own.id AND again.ended_at IS NULL AND again.base_url = %s)
+"""
+"""The remote is asked for the session: former memories do not stand for it (`remote.resend`)."""
 _HAS_NAME = "SELECT 1 FROM accounts_memoryuser WHERE id = %s AND user_id = %s"
 
 
@@ -54,7 +61,7 @@ class Known(NamedTuple):
     engine_ids: dict[str, str]
     is_indexed: bool
     has_other_remotes: bool
-    """Memories that another remote derived may be there."""
+    """Memories that another remote derived may be there, or that stand for a session that is sent again."""
 
 
 def known(owner: Owner, session_ids: Collection[str]) -> Known:
@@ -64,28 +71,29 @@ def known(owner: Owner, session_ids: Collection[str]) -> Known:
         f"SELECT '' AS value WHERE EXISTS ({keyword.IS_FILLED})",
         f"SELECT '{_SEPARATOR}' WHERE EXISTS ({_OF_OTHERS})",
     ]
-    used = [*values, values[0], base_url, values[0], base_url]
+    used = [*values, values[0], base_url, values[0], base_url, values[0]]
     if session_ids:
         pair = f"own.session_id || '{_SEPARATOR}' || own.engine_session_id"
-        parts.append(f"{_select(pair, 'own.session_id', session_ids)} AND own.deleted_at IS NULL")
-        used += [*values, *session_ids]
+        parts.append(f"{_select(pair, 'own.session_id', session_ids)} AND {_IS_ASKED}")
+        used += [*values, *session_ids, base_url]
     found = sql.column(" UNION ALL ".join(parts), used)
     pairs = (one.split(_SEPARATOR) for one in found if len(one) > 1)
     return Known(dict(pairs), "" in found, _SEPARATOR in found)
 
 
 def session_ids(owner: Owner, engine_session_ids: Collection[str]) -> tuple[dict[str, str], frozenset[str]]:
-    """Return the owner's session ids by engine id, and the engine ids of permanently deleted sessions.
+    """Return the owner's session ids by engine id, and the engine ids of sessions whose answers are not shown.
 
-    One SQL statement.
+    These are permanently deleted, or sent again. One SQL statement.
     """
     if not engine_session_ids:
         return {}, frozenset()
-    columns = "own.engine_session_id, own.session_id, own.deleted_at IS NULL"
+    columns = f"own.engine_session_id, own.session_id, {_IS_ASKED}"
     statement = _select(columns, "own.engine_session_id", engine_session_ids)
-    rows = sql.rows(statement, [*owner_values(owner), *engine_session_ids])
-    live = {engine_id: session_id for engine_id, session_id, is_live in rows if is_live}
-    return live, frozenset(engine_id for engine_id, _, is_live in rows if not is_live)
+    values = [settings.MEMORY_GATEWAY_BACKEND_BASE_URL, *owner_values(owner), *engine_session_ids]
+    rows = sql.rows(statement, values)
+    shown = {engine_id: session_id for engine_id, session_id, is_asked in rows if is_asked}
+    return shown, frozenset(engine_id for engine_id, _, is_asked in rows if not is_asked)
 
 
 def _select(columns: str, key: str, wanted: Collection[str]) -> str:
@@ -180,7 +188,7 @@ def is_erased_user(user_id: str) -> bool:
 
 
 def is_left_session(session: Session) -> bool:
-    """Return True if a moved session, or one of an erased user, had this name."""
+    """Return True if a session that was sent again, or one of an erased user, had this name."""
     return LeftUpstream.objects.filter(digest=_digest_of(session)).exists()
 
 

@@ -35,9 +35,13 @@ def link(session: Session) -> None:
     """
     owner = session.owner
     sessions.lock_decisions(owner)
-    _set_flushes(session)
+    first_time = _set_flushes(session)
     copies = Memory.objects.filter(_IS_COPY, session=session).exclude(state=State.PURGED).defer("payload")
-    new = list(copies.filter(sources=[]).exclude(batch_id="").order_by("pk"))
+    found = copies.filter(sources=[]).exclude(batch_id="").order_by("pk")
+    with_messages = set(
+        _messages(session).filter(batch_id__in=found.values("batch_id")).values_list("batch_id", flat=True)
+    )
+    new = [copy for copy in found if copy.pk in first_time or copy.batch_id in with_messages]
     replaced = dict(_messages(session).filter(is_replaced=True).values_list("memory_id", "batch_id"))
     flushes = {copy.batch_id for copy in new}
     messages = list(_messages(session).filter(batch_id__in=flushes).defer("payload").order_by("seq", "pk"))
@@ -50,7 +54,8 @@ def link(session: Session) -> None:
     _hold(session, new, _spans_of_purged(session, new))
     if not keeps_text(session):
         _forget(owner, new, messages)
-    rows = copies.filter(batch_id__in=flushes | set(replaced.values()))
+    is_sent_again = any(copy.is_covered for copy in new)  # former memories cover the messages (`remote.resend`)
+    rows = copies if is_sent_again else copies.filter(batch_id__in=flushes | set(replaced.values()))
     derived_memories.cover_sources(owner, list(rows.values_list("pk", flat=True)), besides=replaced)
 
 
@@ -108,8 +113,8 @@ def _repeated(owner: Owner, missing: Mapping[str, Hit]) -> set[str]:
 
 
 def _decided(session: Session, besides: Sequence[Memory] = ()) -> list[Memory]:
-    """Return the session's memories of a remote that are deleted, purged or edited."""
-    copies = Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).defer("payload")
+    """Return the session's memories that the attached remote has, and that are deleted, purged or edited here."""
+    copies = Memory.objects.filter(is_present(), session=session, origin=Memory.Origin.UPSTREAM).defer("payload")
     decided = copies.exclude(state=State.LIVE, text=F("original_text"))
     return list(decided.exclude(pk__in=[memory.pk for memory in besides]))
 
@@ -125,11 +130,16 @@ def is_of_remote() -> Exists:
     return Exists(flushed)
 
 
-def _set_flushes(session: Session) -> None:
-    """Link copies to the flush whose messages they are as old as, else to the latest one."""
+def is_present() -> Q:
+    """Return the condition of copies that the attached remote has under the session's id, or may have."""
+    return Q(Q(batch_id="") | is_of_remote())
+
+
+def _set_flushes(session: Session) -> set[int]:
+    """Link copies to the flush whose messages they are as old as, else to the latest one; return their row ids."""
     unlinked = list(Memory.objects.filter(_IS_COPY, session=session, batch_id="").only("created_at_ms"))
     if not unlinked:
-        return
+        return set()
     flushed = OutboxEntry.objects.filter(session=session).exclude(flush_id="").order_by()
     spans = list(flushed.values("flush_id").annotate(at=Max("pk"), first=Min("time_ms"), last=Max("time_ms")))
     spans.sort(key=lambda span: -span["at"])
@@ -138,6 +148,7 @@ def _set_flushes(session: Session) -> None:
         of_time = (one for one in spans if one["first"] // 1000 <= second <= one["last"] // 1000)
         copy.batch_id = next((one["flush_id"] for one in [*of_time, *spans]), "")
     Memory.objects.bulk_update(unlinked, ["batch_id"])
+    return {copy.pk for copy in unlinked}
 
 
 def _set_sources(copies: Sequence[Memory], messages: Sequence[Memory]) -> None:

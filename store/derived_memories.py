@@ -110,13 +110,14 @@ def inherit(owner: Owner, derived: Sequence[Memory]) -> None:
 
 
 def cover_sources(owner: Owner, rows: Collection[int], besides: Iterable[str] = ()) -> None:
-    """Cover the sources of a remote's memories (by row id) that are live; show the others, and the messages `besides`.
+    """Cover the sources of a remote's memories (by row id) that are shown; show the others, and the messages `besides`.
 
     `rows` are all of a flush: a message may be the source of several.
     """
     covers = dict.fromkeys(besides, storage.Cover())
-    for memory in Memory.objects.filter(pk__in=rows).only("text", "original_text", "sources", "state"):
-        is_live = memory.state == State.LIVE
+    columns = ("text", "original_text", "sources", "state", "is_covered")
+    for memory in Memory.objects.filter(pk__in=rows).only(*columns):
+        is_live = memory.state == State.LIVE and not memory.is_covered
         for name in memory.sources:
             before = covers.get(name, storage.Cover())
             covers[name] = storage.Cover(

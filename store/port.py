@@ -5,9 +5,8 @@ this module and `engines.registry` only.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 from uuid import UUID
@@ -17,8 +16,7 @@ from core.errors import GatewayError, Unreadable
 from core.messages import Message as _
 from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from core.persistence.database_errors import database_errors
-from core.persistence.file_keys import FileKey
-from store.models import Memory, PendingDeletion, PendingMedia, Session
+from store.models import Memory, PendingDeletion, Session
 from store.storage import Draft
 from store.types import (
     ContentItem,
@@ -91,9 +89,6 @@ class Engine(Protocol):
 
     label: str
     """"embedded" or "upstream", for pages and metrics."""
-    is_external: bool
-    """True if the engine stores memories outside this database: outcomes of calls can be unknown until confirmed, the
-    engine reads documents itself, and memories have other ids than their messages."""
 
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         """Append messages to the session's buffer. Equal (session, sender, role, time, content) is one message.
@@ -120,7 +115,7 @@ class Engine(Protocol):
     def delete(self, owner: Owner, session_id: str) -> None:
         """Delete a session permanently, as far as the engine can. Later writes to it are refused.
 
-        What an external engine has to delete itself is recorded as pending (`remote.deletions`).
+        What a remote has to delete itself is recorded as pending (`remote.deletions`).
         """
 
     def list(self, owner: Owner, request: ListRequest) -> ListPage:
@@ -181,65 +176,17 @@ class Remote(Protocol):
         also while the engine is making memories of the session, and `EngineRefused`.
         """
 
-    def stage(self, owner: Owner, staging: Session, messages: Sequence[Message], waiting: Sequence[Message]) -> None:
-        """Add and flush `messages` in a session that is hidden until a move is complete, then add `waiting` unflushed.
-
-        Raises: `EngineRefused` if the engine makes no memories of the messages.
-        """
-
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The unsaved memories of a message. `batch_id` is its flush, empty if it was not flushed.
-
-    `is_whole` is False if content was left out: images, sounds and unreadable files.
-    """
+    """The unsaved memories of a message. `batch_id` is its flush, empty if it was not flushed."""
 
     batch_id: str
     drafts: tuple[Draft, ...]
-    is_whole: bool
 
     @property
     def memories(self) -> Sequence[Memory]:
         return [memory for draft in self.drafts for memory in draft.memories]
-
-
-class LocalEngine(Engine, Protocol):
-    """The engine of this database. Moves between engines replay messages into it."""
-
-    def memory_ids(self, owner: Owner, session_id: str, message: Message) -> Sequence[str]:
-        """Return the first memory id of each part of a message."""
-
-    def replay(self, owner: Owner, session_id: str, message: Message, batch_id: str) -> Replay:
-        """Read a message's documents and prepare its memories, outside a transaction. Raises: `EngineUnavailable`."""
-
-    def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
-        """Save and index memories at the end of a locked session. Call inside a transaction."""
-
-    def adopt(self, owner: Owner, memories: Sequence[Memory]) -> None:
-        """Make copies of an external engine's memories local under their ids. Call inside a transaction."""
-
-    def queue_extraction(self, user_pk: UUID | None = None) -> None:
-        """Queue flushed messages without derived memories for extraction, of one user or of all."""
-
-    def extract(
-        self, seconds: float, *, clock: Callable[[], datetime] = ..., should_end: Callable[[], bool] = ...
-    ) -> int:
-        """Extract pending messages for about `seconds`. Return how many answers of the model were used."""
-
-    def queue_media(self, session: Session, key: FileKey, mime_type: str | None) -> bool:
-        """Queue the picture or recording of a resource's session for a model; False if none is configured or needed."""
-
-    def read_media(
-        self,
-        kind: PendingMedia.Kind,
-        seconds: float,
-        *,
-        clock: Callable[[], datetime] = ...,
-        should_end: Callable[[], bool] = ...,
-        calls: int = ...,
-    ) -> int:
-        """Have a model read pending files for about `seconds`. Return how many of its answers were used."""
 
 
 def require_allowed_address(item: ContentItem) -> None:

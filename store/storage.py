@@ -123,16 +123,6 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
         IndexStatistics.objects.filter(owned_by(owner), documents=0).delete()
 
 
-def reassign(owner: Owner, memories: Sequence[Memory], session: int) -> None:
-    """Move memories to another session (row id) of the same owner. Call inside a transaction."""
-    entries = {memory: keyword.entry_of(memory) for memory in memories if memory.is_indexed}
-    keyword.remove(owner, {memory.pk: entry for memory, entry in entries.items()})
-    for memory in memories:
-        memory.session_id = session
-    Memory.objects.filter(pk__in=[memory.pk for memory in memories]).update(session=session)
-    keyword.add(owner, entries)
-
-
 def set_cover(owner: Owner, covers: Mapping[str, Cover]) -> None:
     """Write by which memories others are covered, by memory id, in rows and pages. Call inside a transaction."""
     of_owner = Memory.objects.select_for_update().filter(owned_by(owner), origin=Memory.Origin.EMBEDDED)
@@ -145,6 +135,15 @@ def set_cover(owner: Owner, covers: Mapping[str, Cover]) -> None:
                 changed.append(memory)
     Memory.objects.bulk_update(changed, Cover._fields, batch_size=_ROWS_AT_ONCE)
     pages.write_cover(owner, [memory for memory in changed if memory.is_indexed])
+
+
+def uncover(owner: Owner, memories: Iterable[Memory]) -> None:
+    """Show derived memories that were stored covered. Call inside a transaction."""
+    shown = list(memories)
+    for memory in shown:
+        memory.is_covered, memory.is_replaced = Cover()
+    Memory.objects.bulk_update(shown, Cover._fields, batch_size=_ROWS_AT_ONCE)
+    pages.write_cover(owner, [memory for memory in shown if memory.is_indexed])
 
 
 def set_sources(owner: Owner, memories: Sequence[Memory]) -> None:

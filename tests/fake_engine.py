@@ -17,7 +17,6 @@ class RecordingEngine:
     each add. `added` keeps (owner, session, messages) of every add that succeeded.
     """
 
-    name: str = "recording"
     failures: dict[str, list[EngineError]] = field(default_factory=dict)
     during_add: Callable[[], object] = lambda: None
     flush_status: str = "extracted"
@@ -27,10 +26,6 @@ class RecordingEngine:
     deleted: list[str] = field(default_factory=list)
     calls: list[tuple[str, str]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def is_external(self) -> bool:
-        return self.name != "embedded"
 
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         self._call("add", session_id)

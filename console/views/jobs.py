@@ -32,7 +32,7 @@ from core.rest import Forbidden
 from operations import jobs, operator_jobs
 from operations.importers import import_from, import_gateway
 from operations.models import Job
-from operations.moves import reingest
+from operations.reingest import run as reingest
 from store import categories
 
 KINDS: Final = {
@@ -44,7 +44,7 @@ KINDS: Final = {
     operator_jobs.REREAD: gettext_lazy("Re-ingest sessions"),
     import_from.KIND: gettext_lazy("Import memories"),
     import_gateway.KIND: gettext_lazy("Import the original gateway"),
-    reingest.KIND: gettext_lazy("Move sessions to another engine"),
+    reingest.KIND: gettext_lazy("Re-ingest"),
     jobs.UNDO: gettext_lazy("Undo"),
 }
 _RESULTS: Final = {
@@ -59,11 +59,10 @@ _RESULTS: Final = {
     "missing": gettext_lazy("Missing files"),
     "bytes": gettext_lazy("Bytes"),
     "sessions": pgettext_lazy("how many", "Sessions"),
-    "messages": gettext_lazy("Messages replayed"),
+    "messages": gettext_lazy("Messages ingested"),
     "made": gettext_lazy("Memories created"),
     "replaced": gettext_lazy("Memories replaced"),
-    "unmatched": gettext_lazy("Unmatched decisions"),
-    "failures": gettext_lazy("Sessions not moved"),
+    "failures": gettext_lazy("Sessions that failed"),
 }
 _STOP_PERMISSIONS: Final = {
     "delete": DELETE,

@@ -15,7 +15,6 @@ from documents.reader import read_document, reading_for
 from engines.embedded import extraction, health, ingest, llm, media, rated_search
 from engines.embedded.fetching import Fetch, Fetcher
 from store import derived_memories, sessions, storage
-from store.index import keyword
 from store.models import Memory, Session, owned_by
 from store.port import AddResult, FlushResult, Replay, engine_call
 from store.search.search import search
@@ -33,10 +32,9 @@ _EMBED_SECONDS = 5.0
 
 
 class EmbeddedEngine(MemoryTable):
-    """Implements `store.port.LocalEngine`. Every write is one transaction with its index entries and statistics."""
+    """Implements `store.port.Engine`. Every write is one transaction with its index entries and statistics."""
 
     label = "embedded"
-    is_external = False
 
     def __init__(
         self,
@@ -156,32 +154,24 @@ class EmbeddedEngine(MemoryTable):
         return [part.first_id for part in ingest.parts_of(owner, session_id, [message])]
 
     def replay(self, owner: Owner, session_id: str, message: Message, batch_id: str) -> Replay:
-        drafts, is_whole = [], True
+        """Read a message's documents and prepare its memories, outside a transaction. Raises: `EngineUnavailable`."""
+        drafts = []
         for part in ingest.parts_of(owner, session_id, [message]):
             try:
                 with reading_for(owner.user_pk):
                     draft = self._draft_of(part)
             except EngineRefused:
-                is_whole = False
                 continue
-            is_whole = is_whole and (part.item is None or part.item.type not in {"image", "audio"})
             for memory in draft.memories:
                 memory.batch_id = batch_id
                 if batch_id:
                     memory.memory_type = Memory.Type.EPISODE
             drafts.append(draft)
-        return Replay(batch_id, tuple(drafts), is_whole)
+        return Replay(batch_id, tuple(drafts))
 
     def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
+        """Save and index memories at the end of a locked session. Call inside a transaction."""
         storage.append(owner, session.pk, [draft for item in replays for draft in item.drafts])
-
-    def adopt(self, owner: Owner, memories: Sequence[Memory]) -> None:
-        entries = {memory: keyword.entry_of(memory) for memory in memories}
-        keyword.remove(owner, {memory.pk: entry for memory, entry in entries.items() if memory.is_indexed})
-        for memory, entry in entries.items():
-            memory.origin, memory.is_indexed, memory.token_count = Memory.Origin.EMBEDDED, True, entry.length
-        Memory.objects.bulk_update(memories, ["origin", "is_indexed", "token_count"], batch_size=200)
-        keyword.add(owner, entries)
 
     queue_extraction = staticmethod(extraction.queue_missing)
     extract = staticmethod(extraction.run)

@@ -16,10 +16,10 @@ from core.messages import Message as _
 from core.persistence.checked_rows import check_row
 from core.persistence.database_errors import database_errors
 from core.times import to_ms
-from engines.registry import get_engine
 from memories.services.lookup import require_own_session
 from store import browse, sessions, storage
 from store.categories import CATEGORIES
+from store.cover import is_attached
 from store.derived_memories import queue_comparison
 from store.index.keyword import entry_of
 from store.models import Memory
@@ -71,7 +71,7 @@ def add_by_hand(
         last = session.memories.aggregate(last=Max("seq"))["last"]
         memory.session, memory.seq = session, 0 if last is None else last + 1
         storage.insert(owner, [memory], [entry])
-        if not get_engine().is_external:
+        if not is_attached():
             queue_comparison(memory)
         record(
             actor,

@@ -21,7 +21,6 @@ from core.ids import check_name
 from core.localization import localized
 from core.persistence.file_keys import FileKey, file_key, is_key
 from core.persistence.files import require_free, stored_files
-from engines.registry import get_engine
 from operations import erase, files, tables
 from operations.archives import deletions, old_archives
 from operations.archives.archive import VERSION, Reader
@@ -31,8 +30,9 @@ from operations.archives.repairs import storable_row
 from operations.archives.serialization import Loader, fields_of
 from operations.cleanup import purge
 from operations.commands import Report, no_report
-from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, OUTBOX, PORTABLE, USER, Row, Table
+from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, OUTBOX, PORTABLE, RESENDS, USER, Row, Table
 from store import storage
+from store.cover import is_attached
 from store.index import keyword
 from store.models import Memory
 from store.types import Owner
@@ -143,7 +143,7 @@ def _archived_users(archive: Reader) -> list[_ArchivedUser]:
             stored[file[1]].append(file[2])
     archived = []
     for key, user_id in users.items():
-        left_out = {KEYS} if archive.manifest["version"] == VERSION else {KEYS, OUTBOX}
+        left_out = {KEYS, RESENDS} if archive.manifest["version"] == VERSION else {KEYS, RESENDS, OUTBOX}
         names = [f"users/{key}/{table.name}.jsonl" for table in PORTABLE if table not in left_out]
         if missing := [name for name in names if name not in archive.files]:
             raise InvalidInput(f"The archive lacks {', '.join(missing)}.")
@@ -320,7 +320,7 @@ def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
 
     While EverOS is in use, it finds its own texts itself.
     """
-    is_embedded = not get_engine().is_external
+    is_embedded = not is_attached()
 
     def group_key(memory: Memory) -> tuple[bool, str, str]:
         is_found = memory.origin != Memory.Origin.UPSTREAM or (

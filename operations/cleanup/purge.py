@@ -32,8 +32,8 @@ from operations import files
 from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.models import Lease
-from operations.moves.messages import clear_source_messages
-from remote import deletions, staging
+from operations.reingest.messages import clear_source_messages
+from remote import deletions
 from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
 from resources.services import deletion
 from store import derived_memories
@@ -207,7 +207,6 @@ def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: C
         return
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
-        staging.discard_for(Session.objects.get(of_session))
         Override.objects.filter(of_session).delete()
         attachments = Attachment.objects.filter(of_session)
         referenced = set(filter(is_key, attachments.values_list("internal_uri", flat=True)))

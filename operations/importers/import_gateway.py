@@ -39,6 +39,7 @@ from resources import storage
 from resources.models import Attachment, Resource
 from resources.services import deletion
 from store import storage as memory_storage
+from store.cover import is_attached
 from store.models import Memory, Session, State, owned_by, owner_columns
 
 KIND: Final = "import_gateway"
@@ -252,7 +253,7 @@ class _Import:
             deletion.record_deletion(resource, self._actor, deleted_at)
             return changes
         resource.new_attachment().save()
-        if self._engine.is_external:
+        if is_attached():
             changes += self._add_session(resource)
         return changes
 
@@ -261,7 +262,7 @@ class _Import:
         status = row.text("status")
         if resource.deleted_at is not None:
             resource.status, resource.state = Resource.Status.DELETED, State.PURGED
-        elif not self._engine.is_external:
+        elif not is_attached():
             resource.status = Resource.Status.PENDING
         elif status == "extracted":
             resource.status, resource.searchable_at = Resource.Status.EXTRACTED, resource.updated_at
@@ -465,7 +466,7 @@ def _remove_user(user: MemoryUser) -> bool:
 
 def _remove_resource(resource: Resource) -> bool:
     """Remove a resource with its file, and the memories that an ingestion made of it here."""
-    if not get_engine().is_external:
+    if not is_attached():
         for session in Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id):
             _remove_session(session)
     if resource.storage_path:

@@ -37,6 +37,7 @@ from resources.services.claims import (
     settle,
 )
 from resources.services.deletion import finish_deletion
+from store.cover import is_attached
 from store.port import Engine, require_allowed_address
 from store.types import ContentItem, Message
 
@@ -62,7 +63,7 @@ def enqueue_ingestion(resource: Resource) -> Future[None]:
     """Start the ingestion of a resource."""
     is_upload, has_ocr = resource.origin == Resource.Origin.UPLOAD, settings.MEMORY_GATEWAY_OCR != "off"
     name = "ingest_document"
-    if get_engine().is_external:
+    if is_attached():
         name = "ingest_externally"
     elif is_upload and not needs_parser(resource.mime_type, has_ocr=has_ocr):
         name = "ingest_text"
@@ -144,11 +145,11 @@ def _add_and_flush(resource: Resource, work: _Work) -> Outcome:
     """
     owner, session_id = resource.owner, resource.session_id
     was_flushed = resource.flush_sent_at is not None
-    is_readable = work.ingest_uri is not None or _has_durable_source(resource, work.engine)
-    can_add_again = not work.engine.is_external and is_readable
+    is_readable = work.ingest_uri is not None or _has_durable_source(resource)
+    can_add_again = not is_attached() and is_readable
     if can_add_again or not was_flushed:
         # This engine says itself what it cannot read, and does not read pictures.
-        durable_uri = None if work.engine.is_external else resource.source_uri or None
+        durable_uri = None if is_attached() else resource.source_uri or None
         message = message_of(resource, work.ingest_uri or durable_uri)
         _call_with_retries(lambda: work.engine.add(owner, session_id, [message]), work)
     if not note_flush_sent(resource, work.clock()):
@@ -161,7 +162,7 @@ def _add_and_flush(resource: Resource, work: _Work) -> Outcome:
     if was_flushed or failures:
         outcome = _outcome_after_failure(resource, work.clock(), can_add_again=can_add_again)
     is_unread = outcome.status == Resource.Status.EMPTY and resource.content_type == "pdf"
-    if is_unread and not work.engine.is_external and settings.MEMORY_GATEWAY_OCR == "off":
+    if is_unread and not is_attached() and settings.MEMORY_GATEWAY_OCR == "off":
         return replace(outcome, error_message=_NEEDS_OCR)
     return outcome
 
@@ -209,11 +210,11 @@ def _message(resource: Resource, ingest_uri: str | None) -> Message:
     return Message(resource.user.user_id, "user", to_ms(resource.created_at), (item,))
 
 
-def _has_durable_source(resource: Resource, engine: Engine) -> bool:
+def _has_durable_source(resource: Resource) -> bool:
     """Return True if the file can be read without its one-time `ingest_uri`. EverOS reads no object store."""
     if resource.origin == Resource.Origin.UPLOAD or not is_in_object_store(resource.source_uri):
         return True
-    return not engine.is_external and is_allowed_object(resource.source_uri)
+    return not is_attached() and is_allowed_object(resource.source_uri)
 
 
 def _call_with_retries(call: Callable[[], _Result], work: _Work) -> tuple[_Result, int]:
@@ -221,7 +222,7 @@ def _call_with_retries(call: Callable[[], _Result], work: _Work) -> tuple[_Resul
 
     There is one attempt for an external engine, which retries its calls itself.
     """
-    is_local = not work.engine.is_external
+    is_local = not is_attached()
     attempts: int = settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS if is_local else 1
     for failures in range(attempts - 1):
         try:
@@ -244,7 +245,7 @@ def _outcome_after_failure(resource: Resource, now: datetime, *, can_add_again: 
 def _outcome_of_error(resource: Resource, error: EngineError, work: _Work) -> Outcome:
     """Return the outcome of an error: a retry if the error is temporary, and the file was sent or is still readable."""
     was_sent = resource.flush_sent_at is not None
-    if not error.is_permanent and (was_sent or _has_durable_source(resource, work.engine)):
+    if not error.is_permanent and (was_sent or _has_durable_source(resource)):
         at_least = timedelta(seconds=error.retry_after_seconds or 0)
         return _retried_failure(resource, error.detail, work.clock(), at_least)
     is_external = resource.origin == Resource.Origin.EXTERNAL

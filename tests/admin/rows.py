@@ -29,7 +29,7 @@ from core.ids import new_resource_id, resource_session_id
 from memories.models import LoggedSearch, Override, OverrideRevision, SearchCount, Tombstone
 from operations.models import Job, JobStep, Lease, UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
-from remote.models import OutboxEntry
+from remote.models import OutboxEntry, Resend
 from resources.models import Attachment, Resource, StorageIdentity
 from store.models import (
     Embedding,
@@ -200,6 +200,11 @@ def outbox_entry(number: int) -> OutboxEntry:
     )
 
 
+def resend(number: int) -> Resend:
+    of_session = session(number)
+    return Resend.objects.create(user=of_session.user, session=of_session, base_url=MARKUP, former_ids=[MARKUP])
+
+
 def left_upstream(number: int) -> LeftUpstream:
     return LeftUpstream.objects.create(digest=f"{number:064x}")
 
@@ -348,6 +353,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     PendingExtraction: pending_extraction,
     PendingMedia: pending_media,
     OutboxEntry: outbox_entry,
+    Resend: resend,
     LeftUpstream: left_upstream,
     PendingDeletion: pending_deletion,
     Resource: resource,

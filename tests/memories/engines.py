@@ -25,7 +25,6 @@ class ScriptedEngine:
     """An engine that returns the n-th list of hits for the n-th request of a search."""
 
     label = "scripted"
-    is_external = False
 
     def __init__(self, *answers: Sequence[Hit], degraded: str | None = None) -> None:
         self.answers = answers

@@ -261,7 +261,7 @@ def test_what_was_decided_before_attaching_is_not_sent_by_reingest(gateway: Gate
     gateway.edit(gateway.ids[HEDGEHOG], "I keep a tortoise.")
     gateway.attach()
     quiet = {"stdout": StringIO(), "stderr": StringIO()}
-    call_command("reingest", "--into", "upstream", "--user", "alice", "--apply", **quiet)
+    call_command("reingest", "--into", "remote", "--user", "alice", "--apply", **quiet)
     for word in ("bicycle", "hedgehog", "tortoise"):
         assert word not in gateway.sent
     assert DENTIST in gateway.sent

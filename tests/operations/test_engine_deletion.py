@@ -1,4 +1,4 @@
-"""Purges, erasures and moves delete in EverOS 1.6, if the settings allow it; a deletion does not."""
+"""Purges, erasures and re-ingests delete in EverOS 1.6, if the settings allow it; a deletion does not."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from core.background.tasks import Round
-from engines.registry import get_engine
+from engines.registry import attached_remote, get_engine
 from operations import erase
 from operations.cleanup import purge
 from operations.external import engine_deletion
-from operations.moves import reingest
-from operations.moves.plan import Target, plan
-from remote.models import OutboxEntry
-from store.models import Memory, PendingDeletion
+from operations.reingest import sending
+from operations.reingest.plan import Target, plan
+from operations.reingest.run import run as reingest
+from remote.models import OutboxEntry, Resend
+from store.models import Memory, PendingDeletion, Session
 from store.types import Role
 from tests.conftest import Person, make_person
 from tests.memories.calls import call
@@ -267,46 +268,35 @@ def test_an_erasure_that_crashes_at_any_statement_still_deletes_in_everos(stub: 
     assert statements > 20
 
 
-# --- moves ------------------------------------------------------------------------------------------------------------
-
-
-def move(into: Any) -> None:
-    outcome = reingest.run(plan(Target(), into), actor=ACTOR, workers=1)
-    assert outcome.verified.is_ok
-    assert outcome.failures == {}
-
-
-def test_a_moved_session_is_deleted_in_everos_after_its_move(stub: StubUpstream, alice: Person) -> None:
-    tell(alice, "chat:c1", "The walnut rumour")
-    tell(alice, "chat:c2", "I like tea")
-    call(alice, "delete", f"/memories/{episode('tea').memory_id}")
-    move("embedded")
-    run_worker()
-    assert held(stub) == []
-    assert {row.engine_session_id for row in PendingDeletion.objects.all()} == {"chat:c1", "chat:c2"}
-    assert Memory.objects.filter(text="The walnut rumour", origin="embedded").exists()
+# --- re-ingests -------------------------------------------------------------------------------------------------------
 
 
 def test_a_reingested_session_loses_its_former_copy_only(stub: StubUpstream, alice: Person) -> None:
     tell(alice, "chat:c1", "The walnut rumour")
-    move(None)
-    run_worker()
+    outcome = reingest(plan(Target()), actor=ACTOR, workers=1)
+    assert outcome.failures == {}
+    run_worker(LATER)
     assert held(stub) == ["The walnut rumour"]
     assert stub.store.episodes[0]["session_id"].startswith("chat:c1~")
 
 
-def test_a_move_that_fails_deletes_nothing(stub: StubUpstream, alice: Person) -> None:
+def test_a_reingest_that_fails_deletes_nothing(stub: StubUpstream, alice: Person) -> None:
     tell(alice, "chat:c1", "The walnut rumour")
+    session = Session.objects.get()
+    remote = attached_remote()
+    assert remote is not None
+    sending._begin(alice.owner, "chat:c1", again=True)
     for statements in range(1, 200):
         try:
             with failing_at_statement(statements, Crash):
-                move("embedded")
+                remote.flush(alice.owner, "chat:c1")
         except Crash:
-            if Memory.objects.filter(memory_type="episode", is_covered=False, origin="upstream").exists():
-                assert not PendingDeletion.objects.exists()
+            assert PendingDeletion.objects.exists() is not Resend.objects.exists()
+            if Resend.objects.exists():
                 continue
         break
-    assert PendingDeletion.objects.count() == 1
+    assert statements > 20
+    assert [one.engine_session_id for one in PendingDeletion.objects.all()] == [session.engine_session_id]
 
 
 # --- a gateway that is killed -----------------------------------------------------------------------------------------

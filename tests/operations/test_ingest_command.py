@@ -137,9 +137,10 @@ def test_a_given_up_ingestion_is_reported_and_can_be_retried(alice: Person) -> N
     assert run("--failed")[0] == "1 extracted\n"
 
 
-def test_a_retry_by_an_operator_starts_another_seven_days(alice: Person) -> None:
+def test_a_retry_by_an_operator_starts_another_seven_days(alice: Person, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:9"
     resource = stored_resource(alice, status="failed", attempts=22)
-    engine = RecordingEngine(name="upstream", failures={"add": [EngineUnavailable("The memory engine is away.")]})
+    engine = RecordingEngine(failures={"add": [EngineUnavailable("The memory engine is away.")]})
     list(ingest_unfinished(kinds={Kind.FAILED}, engine=engine))
     resource.refresh_from_db()
     assert resource.attempts == 1

@@ -654,11 +654,12 @@ def test_registering_again_takes_over_a_resource_that_a_crash_left(
     assert (again["resource_id"], again["status"]) == (resource.resource_id, "extracted")
 
 
-@pytest.mark.parametrize(("name", "failures"), [("external", 1), ("embedded", 3)])
-def test_a_retry_after_the_add_needs_no_ingest_uri(alice: Person, name: str, failures: int, settings: Any) -> None:
+@pytest.mark.parametrize(("base_url", "failures"), [("http://127.0.0.1:9", 1), ("", 3)])
+def test_a_retry_after_the_add_needs_no_ingest_uri(alice: Person, base_url: str, failures: int, settings: Any) -> None:
     resource = pending(alice)
+    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = base_url
     settings.MEMORY_GATEWAY_EXTERNAL_BUCKETS = []
-    engine = RecordingEngine(name=name, failures={"flush": [EngineUnavailable("away")] * failures})
+    engine = RecordingEngine(failures={"flush": [EngineUnavailable("away")] * failures})
     failed = ingest(resource.resource_id, engine=engine, sleep=lambda _: None)
     assert failed.status == "failed"
     assert failed.retry_at is not None

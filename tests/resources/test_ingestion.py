@@ -33,6 +33,12 @@ UNAVAILABLE = EngineUnavailable("The memory engine is away.")
 DEAD_PID = 2**22 + 1  # above the kernel's largest
 
 
+@pytest.fixture
+def attached(settings: Any) -> None:
+    """Attach a remote that no test of this module calls."""
+    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:9"
+
+
 def run(resource: Resource, engine: RecordingEngine, delays: list[float] | None = None) -> Resource:
     return ingest(resource.resource_id, engine=engine, sleep=(delays if delays is not None else []).append)
 
@@ -66,16 +72,15 @@ def test_a_file_without_memories_is_empty(alice: Person) -> None:
 def test_a_temporary_failure_is_retried_up_to_the_configured_attempts(alice: Person, settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 3
     settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = 0.25
-    engine = RecordingEngine(
-        name="embedded", failures={"add": [UNAVAILABLE, UNAVAILABLE], "flush": [UNAVAILABLE, UNAVAILABLE]}
-    )
+    engine = RecordingEngine(failures={"add": [UNAVAILABLE, UNAVAILABLE], "flush": [UNAVAILABLE, UNAVAILABLE]})
     delays: list[float] = []
     assert run(stored_resource(alice), engine, delays).status == "extracted"
     assert delays == [0.25] * 4
 
 
-def test_calls_of_an_external_engine_are_not_repeated(alice: Person) -> None:
-    engine = RecordingEngine(name="upstream", failures={"add": [UNAVAILABLE]})
+@pytest.mark.usefixtures("attached")
+def test_calls_of_a_remote_are_not_repeated(alice: Person) -> None:
+    engine = RecordingEngine(failures={"add": [UNAVAILABLE]})
     delays: list[float] = []
     assert run(stored_resource(alice), engine, delays).status == "failed"
     assert ([verb for verb, _ in engine.calls], delays) == (["add"], [])
@@ -85,7 +90,7 @@ def test_after_all_attempts_it_is_failed_and_retried_later(alice: Person, settin
     settings.MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = 2
     resource, engine = (
         stored_resource(alice),
-        RecordingEngine(name="embedded", failures={"add": [UNAVAILABLE, UNAVAILABLE]}),
+        RecordingEngine(failures={"add": [UNAVAILABLE, UNAVAILABLE]}),
     )
     failed = run(resource, engine)
     assert (failed.status, failed.error_message) == ("failed", "The memory engine is away.")
@@ -96,9 +101,10 @@ def test_after_all_attempts_it_is_failed_and_retried_later(alice: Person, settin
     assert (Resource.objects.get().retry_at, Resource.objects.get().error_message) == (None, "")
 
 
+@pytest.mark.usefixtures("attached")
 def test_a_retry_is_not_earlier_than_retry_after(alice: Person) -> None:
     busy = EngineUnavailable("The memory engine is overloaded.", retry_after_seconds=60)
-    failed = run(stored_resource(alice), RecordingEngine(name="upstream", failures={"add": [busy]}))
+    failed = run(stored_resource(alice), RecordingEngine(failures={"add": [busy]}))
     assert failed.retry_at is not None
     assert failed.retry_at - timezone.now() > timedelta(seconds=50)
 
@@ -120,6 +126,7 @@ def test_a_missing_file_is_a_permanent_failure(alice: Person, storage: Path) -> 
     assert "missing" in failed.error_message
 
 
+@pytest.mark.usefixtures("attached")
 def test_a_message_is_not_added_again_after_a_flush(alice: Person) -> None:
     resource = stored_resource(alice)
     engine = RecordingEngine(failures={"flush": [UNAVAILABLE]})
@@ -131,6 +138,7 @@ def test_a_message_is_not_added_again_after_a_flush(alice: Person) -> None:
     assert failed.retry_at is not None  # its memories may be listed later
 
 
+@pytest.mark.usefixtures("attached")
 def test_existing_memories_settle_a_flush_whose_response_was_lost(alice: Person) -> None:
     resource = stored_resource(alice)
     engine = RecordingEngine(failures={"flush": [UNAVAILABLE]}, flush_status="no_extraction")
@@ -145,7 +153,7 @@ def test_existing_memories_settle_a_flush_whose_response_was_lost(alice: Person)
 
 def test_the_embedded_engine_gets_the_message_again_after_a_flush(alice: Person) -> None:
     resource = stored_resource(alice, flush_sent_at=timezone.now())
-    engine = RecordingEngine(name="embedded", flush_status="no_extraction")
+    engine = RecordingEngine(flush_status="no_extraction")
     assert run(resource, engine).status == "empty"
     assert len(engine.added) == 1
 
@@ -247,12 +255,13 @@ def test_retry_delays_grow_to_a_day() -> None:
     assert retry_delay(1000, timedelta(hours=1)) <= timedelta(hours=1)
 
 
+@pytest.mark.usefixtures("attached")
 def test_a_failing_file_is_retried_for_seven_days_with_backoff(alice: Person) -> None:
     """Each attempt may cost LLM calls."""
     started_at = timezone.now()
     now = [started_at]
     resource = stored_resource(alice)
-    engine = RecordingEngine(name="upstream", failures={"add": [UNAVAILABLE] * 100})
+    engine = RecordingEngine(failures={"add": [UNAVAILABLE] * 100})
     attempts = []
     while (due := Resource.objects.get().retry_at) is not None or not attempts:
         now[0] = due or started_at
@@ -269,8 +278,9 @@ def test_a_failing_file_is_retried_for_seven_days_with_backoff(alice: Person) ->
     assert given_up.error_message.startswith("The memory engine is away. The ingestion failed")
 
 
+@pytest.mark.usefixtures("attached")
 def test_a_success_resets_the_time_of_the_first_failure(alice: Person) -> None:
-    resource, engine = stored_resource(alice), RecordingEngine(name="upstream", failures={"add": [UNAVAILABLE]})
+    resource, engine = stored_resource(alice), RecordingEngine(failures={"add": [UNAVAILABLE]})
     assert run(resource, engine).first_failed_at is not None
     assert run(resource, engine).first_failed_at is None
 
@@ -297,11 +307,12 @@ def eventually(claim_holds: Any) -> bool:
     [(UNAVAILABLE, logging.WARNING), (EngineRefused("The document is encrypted."), logging.INFO)],
     ids=["temporary", "permanent"],
 )
+@pytest.mark.usefixtures("attached")
 def test_a_failure_is_logged_without_the_name_of_the_file(
     alice: Person, caplog: pytest.LogCaptureFixture, failure: Exception, level: int
 ) -> None:
     caplog.set_level(logging.INFO)
-    resource = run(stored_resource(alice), RecordingEngine(name="upstream", failures={"add": [failure]}))
+    resource = run(stored_resource(alice), RecordingEngine(failures={"add": [failure]}))
     [record] = [record for record in caplog.records if resource.resource_id in record.getMessage()]
     assert record.levelno == level
     assert str(failure) in record.getMessage()

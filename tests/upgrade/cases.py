@@ -1,7 +1,7 @@
 """Fill a gateway with every case that an upgrade has to carry: `python -m tests.upgrade.cases embedded|everos STATE`.
 
-It runs in a process of the gateway's environment. STATE is what the clients know: keys, calls, and what the stand-in
-for EverOS holds at the end.
+It runs in a process of the gateway's environment, by the code of `tests.upgrade.fixture.COMMIT`. STATE is what the
+clients know: keys, calls, and what the stand-in for EverOS holds at the end.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from django.conf import settings
 from django.core.management import call_command
 from django.test.utils import setup_test_environment
 from django.utils import timezone
+from operations.moves import reingest  # type: ignore[import-not-found]
+from operations.moves.plan import EngineName, Target, plan  # type: ignore[import-not-found]
+from store.external import staging  # type: ignore[import-not-found]
 
 from engines.registry import get_engine
 from memories.models import Tombstone
@@ -27,10 +30,7 @@ from operations import bulk, erase, jobs
 from operations.cleanup import purge
 from operations.importers import import_from
 from operations.models import UnmatchedDecision
-from operations.moves import reingest
-from operations.moves.plan import EngineName, Target, plan
 from profiles import services as profiles
-from remote import staging
 from resources.services import deletion
 from store import rollups
 from store.models import LeftUpstream, Memory, Session

@@ -1,4 +1,4 @@
-"""Moves in either direction send no purged text to an engine."""
+"""Purged text is neither sent nor shown again: after a re-ingest, after detaching, and from an archive."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from pathlib import Path
 
 import pytest
 from django.db import transaction
-from django.utils import timezone
 
 from engines.registry import get_engine
 from memories.services import decisions, files
 from memories.services.lookup import MemoryRef
 from operations.cleanup import purge
-from operations.moves.plan import EngineName
-from remote import outbox, sources
-from remote import staging as upstream_staging
+from remote import sources
 from resources import services
 from store import storage
-from store.models import Memory, Session
+from store.models import Memory
 from store.types import ContentItem, Message, Owner
-from tests.operations.moves.conftest import ACTOR, TwoEngineGateway
+from tests.operations.reingest.conftest import ACTOR, SwitchedGateway
 from tests.remote.conftest import NOON
 from tests.resources.forms import stored_resource
 from tests.store.index_state import assert_consistent
@@ -33,19 +30,23 @@ def purge_all() -> None:
     purge.purge_trash(older_than=timedelta(0), actor=ACTOR)
 
 
-def purge_memory(gateway: TwoEngineGateway, text: str) -> None:
+def purge_memory(gateway: SwitchedGateway, text: str) -> None:
     """Delete a memory and purge the trash."""
     gateway.delete(text)
     purge_all()
 
 
-def move(gateway: TwoEngineGateway, into: EngineName) -> None:
-    """Move to an engine, and assert that the move is complete and consistent."""
-    if into == "upstream":
-        gateway.use_engine(into)
-    outcome = gateway.move(into)
-    assert outcome.is_ok, (outcome.failures, outcome.verified)
-    gateway.use_engine(into)
+def again(gateway: SwitchedGateway) -> None:
+    """Attach, ingest again and send what is not sent, and assert that the result is consistent."""
+    gateway.attach()
+    for into in (None, "remote"):
+        outcome = gateway.ingest(into)  # type: ignore[arg-type]
+        assert outcome.is_ok, outcome.failures
+    assert_consistent(gateway.owner)
+
+
+def detach(gateway: SwitchedGateway) -> None:
+    gateway.detach()
     assert_consistent(gateway.owner)
 
 
@@ -73,61 +74,66 @@ def stored_texts() -> str:
 
 
 @pytest.mark.parametrize("uses_archive", [False, True])
-def test_a_purged_message_is_not_moved(gateway: TwoEngineGateway, tmp_path: Path, *, uses_archive: bool) -> None:
+def test_a_purged_message_is_not_sent(gateway: SwitchedGateway, tmp_path: Path, *, uses_archive: bool) -> None:
     gateway.add_and_flush("chat:1", "the bicycle is red")
     gateway.add_and_flush("chat:1", "the house is green", at=NOON + 1000)
     purge_memory(gateway, "bicycle")
     assert "bicycle" not in stored_texts()
     if uses_archive:
         gateway.export_and_import(tmp_path / "all.tar")
-    move(gateway, "embedded")
+    again(gateway)
+    detach(gateway)
     assert gateway.search_texts("bicycle house") == ["the house is green"]
     assert "bicycle" not in stored_texts()
 
 
-def test_purging_an_override_purges_its_original_messages(gateway: TwoEngineGateway) -> None:
+def test_purging_an_override_purges_its_original_messages(gateway: SwitchedGateway) -> None:
     gateway.add_and_flush("chat:1", "the bicycle is red", "the car is blue")
     gateway.override("bicycle", "both are yellow")
     purge_memory(gateway, "yellow")
-    move(gateway, "embedded")
+    again(gateway)
+    detach(gateway)
     assert gateway.search_texts("bicycle car yellow") == []
     assert all(word not in stored_texts() for word in ("bicycle", "car", "yellow"))
 
 
-def test_purging_a_rephrased_memory_purges_all_messages_of_its_batch(gateway: TwoEngineGateway) -> None:
+def test_purging_a_rephrased_memory_purges_all_messages_of_its_batch(gateway: SwitchedGateway) -> None:
     gateway.add_and_flush("chat:1", "I met Ada in Rome", "she wants the green one")
     gateway.add_and_flush("chat:1", "the house is old", at=NOON + 1000)
     rewrite_memory(gateway.find_memory("Ada"), "a meeting about a purchase")
     purge_memory(gateway, "purchase")
-    move(gateway, "embedded")
+    again(gateway)
+    detach(gateway)
     assert gateway.search_texts("Ada Rome green house") == ["the house is old"]
 
 
-def test_other_memories_of_a_purged_batch_are_moved(gateway: TwoEngineGateway) -> None:
+def test_other_memories_of_a_purged_batch_stay(gateway: SwitchedGateway) -> None:
     gateway.add_and_flush("chat:1", "my bicycle is red", "the car is blue", "our cat is old")
     rewrite_memory(
         gateway.find_memory("bicycle"), "alice said: my bicycle is red", "alice has a blue car and a cat of some age"
     )
     purge_memory(gateway, "bicycle")
-    move(gateway, "embedded")
+    again(gateway)
+    detach(gateway)
     assert gateway.search_texts("bicycle red") == []
     # Messages that no memory shares words with may be in the purged one too.
     assert gateway.search_texts("car cat") == ["alice has a blue car and a cat of some age"]
 
 
-def test_other_memories_of_a_purged_batch_are_replayed_to_an_upstream(gateway: TwoEngineGateway) -> None:
+def test_other_memories_of_a_purged_batch_are_found_here_and_there(gateway: SwitchedGateway) -> None:
     gateway.add_and_flush("chat:1", "my bicycle is red", "the car is blue")
     rewrite_memory(gateway.find_memory("bicycle"), "a vehicle of alice's", "something of another color")
     purge_memory(gateway, "vehicle")
     assert "bicycle" not in stored_texts()
     gateway.settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS = 2.0  # the flush waits for a memory that was purged
     gateway.add_and_flush("chat:1", "the house is old", at=NOON + 1000)
-    move(gateway, "embedded")
-    move(gateway, "upstream")
+    again(gateway)
+    detach(gateway)
+    again(gateway)
     assert any("another color" in text for text in gateway.search_texts("another color house"))
 
 
-def test_files_of_a_purged_batch_are_not_moved(gateway: TwoEngineGateway) -> None:
+def test_files_of_a_purged_batch_are_not_sent(gateway: SwitchedGateway) -> None:
     file = files.inline_file(gateway.person.user_pk, b"The walnut treaty.", "txt")
     files.keep(file)
     item = ContentItem("doc", file=file.key, name="secret.txt", mime_type="text/plain")
@@ -137,25 +143,27 @@ def test_files_of_a_purged_batch_are_not_moved(gateway: TwoEngineGateway) -> Non
     row = Memory.objects.get(memory_type="episode", is_covered=False)
     rewrite_memory(row, "alice said: look at this paper here", "of a walnut and of peace")
     purge_memory(gateway, "peace")
-    move(gateway, "embedded")
+    again(gateway)
+    detach(gateway)
     assert gateway.search_texts("walnut treaty") == []
 
 
-@pytest.mark.parametrize("engine", ["embedded", "upstream"])
-def test_a_repeated_purged_message_is_recognized_by_both_engines(gateway: TwoEngineGateway, engine: EngineName) -> None:
+@pytest.mark.parametrize("is_attached", [False, True])
+def test_a_repeated_purged_message_is_recognized(gateway: SwitchedGateway, *, is_attached: bool) -> None:
     gateway.add_and_flush("chat:1", "the bicycle is red")
     gateway.add_and_flush("chat:1", "the house is green", at=NOON + 1000)
     purge_memory(gateway, "bicycle")
-    move(gateway, "embedded")
-    if engine == "upstream":
-        move(gateway, "upstream")
+    again(gateway)
+    detach(gateway)
+    if is_attached:
+        gateway.attach()
     gateway.add_and_flush("chat:1", "the bicycle is red")
     assert [text for text in gateway.search_texts("bicycle house") if "bicycle" in text] == []
     assert "bicycle" not in stored_texts()
 
 
 @pytest.mark.parametrize("uses_archive", [False, True])
-def test_a_purged_session_is_not_moved(gateway: TwoEngineGateway, tmp_path: Path, *, uses_archive: bool) -> None:
+def test_a_purged_session_is_not_sent(gateway: SwitchedGateway, tmp_path: Path, *, uses_archive: bool) -> None:
     gateway.add_and_flush("chat:1", "the bicycle is red")
     gateway.add_and_flush("chat:2", "the house is green")
     decisions.delete_session(gateway.owner, "chat:1", actor=ACTOR)
@@ -163,35 +171,22 @@ def test_a_purged_session_is_not_moved(gateway: TwoEngineGateway, tmp_path: Path
     assert "bicycle" not in stored_texts()
     if uses_archive:
         gateway.export_and_import(tmp_path / "all.tar")
-    move(gateway, "embedded")
+    again(gateway)
+    detach(gateway)
     assert gateway.search_texts("bicycle house") == ["the house is green"]
 
 
-def test_purging_a_session_purges_its_staging_session(gateway: TwoEngineGateway) -> None:
-    gateway.use_engine("embedded")
-    gateway.add_and_flush("chat:1", "the bicycle is red")
-    gateway.use_engine("upstream")
-    session = Session.objects.get()
-    staging = upstream_staging.staging_session(gateway.owner, session, timezone.now())
-    message = Message("alice", "user", NOON, (ContentItem("text", "the bicycle is red"),))
-    outbox.record(staging, outbox.by_id(staging.session_id, [message]), {})
-    decisions.delete_session(gateway.owner, "chat:1", actor=ACTOR)
-    purge_all()
-    assert "bicycle" not in stored_texts()
-
-
-def test_a_partly_purged_file_is_not_moved_completely(gateway: TwoEngineGateway, storage: Path) -> None:
+def test_a_partly_purged_file_is_not_sent_whole(gateway: SwitchedGateway, storage: Path) -> None:
     resource = stored_resource(gateway.person, "The quarterly report speaks of tea. ")
     services.ingest(resource.resource_id)
     purge_memory(gateway, "quarterly")
-    engines: tuple[EngineName, ...] = ("embedded", "upstream", "embedded")
-    for name in engines:
-        move(gateway, name)
+    for ingest in (detach, again, detach):
+        ingest(gateway)
         assert gateway.search_texts("quarterly") == []
 
 
-def test_a_purged_passage_is_not_ingested_again(gateway: TwoEngineGateway, storage: Path) -> None:
-    gateway.use_engine("embedded")
+def test_a_purged_passage_is_not_ingested_again(gateway: SwitchedGateway, storage: Path) -> None:
+    gateway.detach()
     text = "\n\n".join(" ".join(f"word{number}x{position}." for position in range(150)) for number in range(6))
     resource = stored_resource(gateway.person, text)
     services.ingest(resource.resource_id)
@@ -201,10 +196,9 @@ def test_a_purged_passage_is_not_ingested_again(gateway: TwoEngineGateway, stora
     purge_all()
     purged = rows[1].text
     word = purged.split()[len(purged.split()) // 2]
-    assert gateway.move(None).is_ok
+    assert gateway.ingest().is_ok
     assert Memory.objects.filter(text=purged).count() == 0
-    engines: tuple[EngineName, ...] = ("upstream", "embedded")
-    for name in engines:
-        move(gateway, name)
+    for ingest in (again, detach):
+        ingest(gateway)
         assert word not in stored_texts()
         assert word not in json.dumps([request.body for request in gateway.stub.requests])

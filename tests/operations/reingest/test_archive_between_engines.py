@@ -1,4 +1,4 @@
-"""Archives of one engine, imported by a gateway with the other engine, lose no memory and no decision."""
+"""Archives of a gateway without a remote, imported with one, and back, lose no memory and no decision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memories.services import decisions
 from memories.services.lookup import MemoryRef
 from tests.conftest import make_person
 from tests.everos import EverOS
-from tests.operations.moves.conftest import ACTOR, TwoEngineGateway
+from tests.operations.reingest.conftest import ACTOR, SwitchedGateway
 from tests.resources.people import eventually
 from tests.store.index_state import assert_consistent
 
@@ -25,19 +25,19 @@ DELETED = frozenset({"the car is blue", "no car at all"})
 CORRECTED = frozenset({"the bicycle is red"})
 
 
-def found_texts(gateway: TwoEngineGateway) -> set[str]:
+def found_texts(gateway: SwitchedGateway) -> set[str]:
     """Return the messages that the hits contain, ignoring text that EverOS adds."""
     hits = "\n".join(gateway.search_texts(QUERY))
     return {text for text in KEPT | DELETED | CORRECTED if text in hits}
 
 
-def assert_kept_found(gateway: TwoEngineGateway) -> None:
+def assert_kept_found(gateway: SwitchedGateway) -> None:
     """Wait until searches find exactly the kept texts, which EverOS must index first."""
     assert eventually(lambda: found_texts(gateway) == KEPT), found_texts(gateway)
 
 
-def move_by_archive_and_back(gateway: TwoEngineGateway, folder: Path) -> None:
-    gateway.use_engine("embedded")
+def import_attached_and_detached(gateway: SwitchedGateway, folder: Path) -> None:
+    gateway.detach()
     gateway.add_and_flush("chat:1", "the bicycle is red", "the car is blue", "the house is green")
     gateway.add_and_flush("chat:2", "our cat is old")
     gateway.add_and_flush("chat:3", "no car at all")
@@ -46,16 +46,14 @@ def move_by_archive_and_back(gateway: TwoEngineGateway, folder: Path) -> None:
     decisions.delete_session(gateway.owner, "chat:3", actor=ACTOR)
     assert found_texts(gateway) == KEPT
 
-    gateway.use_engine("upstream")
+    gateway.attach()
     gateway.export_and_import(folder / "first.tar")
     assert found_texts(gateway) == KEPT
-    assert gateway.move("upstream").is_ok
+    assert gateway.ingest("remote").is_ok
     assert_kept_found(gateway)
 
-    gateway.use_engine("embedded")
+    gateway.detach()
     gateway.export_and_import(folder / "second.tar")
-    assert found_texts(gateway) == KEPT
-    assert gateway.move("embedded").is_ok
     assert found_texts(gateway) == KEPT
     assert_consistent(gateway.owner)
 
@@ -66,11 +64,12 @@ def move_by_archive_and_back(gateway: TwoEngineGateway, folder: Path) -> None:
     assert found_texts(gateway) == KEPT | DELETED
 
 
-def test_archives_move_data_between_engines_and_back(gateway: TwoEngineGateway, tmp_path: Path) -> None:
-    move_by_archive_and_back(gateway, tmp_path)
+def test_archives_with_and_without_a_remote(gateway: SwitchedGateway, tmp_path: Path) -> None:
+    import_attached_and_detached(gateway, tmp_path)
 
 
 @pytest.mark.upstream
-def test_archives_move_data_with_a_real_everos(settings: Any, everos: EverOS, storage: Path, tmp_path: Path) -> None:
+def test_archives_with_a_real_everos(settings: Any, everos: EverOS, storage: Path, tmp_path: Path) -> None:
     """The user id is unique, because EverOS keeps data of earlier runs."""
-    move_by_archive_and_back(TwoEngineGateway(settings, everos, make_person(f"alice.{secrets.token_hex(4)}")), tmp_path)
+    gateway = SwitchedGateway(settings, everos, make_person(f"alice.{secrets.token_hex(4)}"))
+    import_attached_and_detached(gateway, tmp_path)

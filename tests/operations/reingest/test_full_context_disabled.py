@@ -8,7 +8,7 @@ import pytest
 
 from remote.models import OutboxEntry
 from store.models import Memory
-from tests.operations.moves.conftest import TwoEngineGateway
+from tests.operations.reingest.conftest import SwitchedGateway
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,26 +23,25 @@ def stored_messages() -> list[str]:
 
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_the_text_of_sent_messages_is_kept_only_if_enabled(
-    gateway: TwoEngineGateway, settings: Any, is_kept: bool
+    gateway: SwitchedGateway, settings: Any, is_kept: bool
 ) -> None:
     settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = is_kept
-    gateway.use_engine("upstream")
+    gateway.attach()
     gateway.add_and_flush("chat:1", TEXT)
     assert [TEXT in text for text in stored_messages()] == ([True, True] if is_kept else [False])
 
 
-def test_a_repeated_message_is_still_sent_once(gateway: TwoEngineGateway, settings: Any) -> None:
+def test_a_repeated_message_is_still_sent_once(gateway: SwitchedGateway, settings: Any) -> None:
     settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = False
-    gateway.use_engine("upstream")
+    gateway.attach()
     for _ in range(2):
         gateway.add_and_flush("chat:1", TEXT)
     assert len(gateway.stub.calls("add")) == 1
 
 
-def test_without_texts_memories_are_moved_unchanged(gateway: TwoEngineGateway, settings: Any) -> None:
+def test_without_texts_memories_are_found_after_detaching(gateway: SwitchedGateway, settings: Any) -> None:
     settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = False
-    gateway.use_engine("upstream")
+    gateway.attach()
     gateway.add_and_flush("chat:1", TEXT)
-    gateway.move("embedded")
-    gateway.use_engine("embedded")
+    gateway.detach()
     assert [TEXT in text for text in gateway.search_texts("meeting Tuesday")] == [True]

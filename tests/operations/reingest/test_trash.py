@@ -1,4 +1,4 @@
-"""Resources in the trash: moves keep them there, and restore them in the new engine."""
+"""Resources in the trash stay there, whatever is attached, and a restore shows them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from engines.registry import get_engine
-from operations.moves.plan import Target, plan
+from operations.reingest.plan import Target, plan
 from resources import services
 from resources.models import Resource
 from resources.services.ingestion import message_of
-from tests.operations.moves.conftest import TwoEngineGateway
+from tests.operations.reingest.conftest import SwitchedGateway
 from tests.resources.forms import stored_resource
 from tests.resources.test_delete import delete, restore
 from tests.store.index_state import assert_consistent
@@ -19,12 +19,11 @@ from tests.store.index_state import assert_consistent
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_resource_in_the_trash_is_moved_to_the_embedded_engine(gateway: TwoEngineGateway, storage: Path) -> None:
+def test_a_resource_in_the_trash_is_found_after_detaching(gateway: SwitchedGateway, storage: Path) -> None:
     resource = stored_resource(gateway.person, "The quarterly report speaks of tea. ")
     assert services.ingest(resource.resource_id).status == "extracted"
     delete(gateway.person, resource.resource_id)
-    assert gateway.move("embedded").is_ok
-    gateway.use_engine("embedded")
+    gateway.detach()
     assert gateway.search_texts("report") == []
     restore(gateway.person, resource.resource_id)
     [text] = gateway.search_texts("report")
@@ -32,35 +31,34 @@ def test_a_resource_in_the_trash_is_moved_to_the_embedded_engine(gateway: TwoEng
     assert_consistent(gateway.owner)
 
 
-def test_a_resource_in_the_trash_is_not_sent_to_everos(gateway: TwoEngineGateway, storage: Path) -> None:
-    gateway.use_engine("embedded")
+def test_a_resource_in_the_trash_is_not_sent_to_everos(gateway: SwitchedGateway, storage: Path) -> None:
+    gateway.detach()
     resource = stored_resource(gateway.person, "The quarterly report speaks of tea. ")
     assert services.ingest(resource.resource_id).status == "extracted"
     delete(gateway.person, resource.resource_id)
-    gateway.use_engine("upstream")
-    assert gateway.move("upstream").is_ok
+    gateway.attach()
+    assert gateway.ingest("remote").is_ok
     assert gateway.stub.calls("add") == []
     assert gateway.search_texts("report") == []
     restore(gateway.person, resource.resource_id)
     assert len(gateway.search_texts("report")) == 1
 
 
-def test_a_resource_in_the_trash_is_not_read_again(gateway: TwoEngineGateway, storage: Path) -> None:
-    gateway.use_engine("embedded")
+def test_a_resource_in_the_trash_is_not_read_again(gateway: SwitchedGateway, storage: Path) -> None:
+    gateway.detach()
     resource = stored_resource(gateway.person, "The quarterly report speaks of tea. ")
     assert services.ingest(resource.resource_id).status == "extracted"
     delete(gateway.person, resource.resource_id)
     assert plan(Target(resource_id=resource.resource_id)).sessions == 0
 
 
-def test_an_unfinished_resource_in_the_trash_is_ingested_by_the_new_engine(
-    gateway: TwoEngineGateway, storage: Path
+def test_an_unfinished_resource_in_the_trash_is_ingested_after_detaching(
+    gateway: SwitchedGateway, storage: Path
 ) -> None:
     resource = stored_resource(gateway.person, "The quarterly report speaks of tea. ")
     get_engine().add(gateway.owner, resource.session_id, [message_of(resource)])
     delete(gateway.person, resource.resource_id)
-    assert gateway.move("embedded").is_ok
-    gateway.use_engine("embedded")
+    gateway.detach()
     assert services.ingest(resource.resource_id).status == "deleted"
     restore(gateway.person, resource.resource_id)
     assert services.ingest(resource.resource_id).status == "extracted"
@@ -68,10 +66,10 @@ def test_an_unfinished_resource_in_the_trash_is_ingested_by_the_new_engine(
     assert Resource.objects.get().status == "extracted"
 
 
-def test_the_archive_of_one_engine_is_restored_in_the_other(
-    gateway: TwoEngineGateway, storage: Path, tmp_path: Path
+def test_an_archive_is_restored_with_and_without_a_remote(
+    gateway: SwitchedGateway, storage: Path, tmp_path: Path
 ) -> None:
-    gateway.use_engine("embedded")
+    gateway.detach()
     resource = stored_resource(gateway.person, "The quarterly report speaks of tea. ")
     assert services.ingest(resource.resource_id).status == "extracted"
     delete(gateway.person, resource.resource_id)

@@ -1,12 +1,12 @@
-"""Replace old memories by new ones in one session, and transfer deletions and overrides to the new ones.
+"""Replace the passages of a file by new ones, and transfer deletions and overrides to these.
 
-An old memory with a decision that fits no single new memory stays, as a memory of the embedded engine: if its override
-would apply to several memories, or if no new one matches. New memories that repeat a deleted or overridden one that
-stays are hidden by tombstones, which users find in the trash and can undo.
+An old passage with a decision that fits no single new one stays: if its override would apply to several, or if no new
+one matches. New passages that repeat a deleted or overridden one that stays are hidden by tombstones, which users find
+in the trash and can undo.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
@@ -22,8 +22,8 @@ from store.table import MemoryTable
 from store.text.matching import Match, Text, match
 from store.types import Owner, Wording
 
-REPEATS: Final = "Repeats {}, which was deleted or overridden before a move to another engine."
-OVERLAPS: Final = "Resembles {}, which a move to another engine could not match. Restore it, or leave it deleted."
+REPEATS: Final = "Repeats {}, which was deleted or overridden before its file was read again."
+OVERLAPS: Final = "Resembles {}, which no passage of the file matches now. Restore it, or leave it deleted."
 
 
 class Changed(EngineUnavailable):
@@ -31,12 +31,11 @@ class Changed(EngineUnavailable):
 
 
 @dataclass(slots=True)
-class Moved:
+class Done:
     """The counts of one session.
 
-    Messages: `messages` were replayed. Memories: `made` are new, `replaced` old ones were removed, `stayed` old ones
-    remain. Decisions: `carried` were transferred to new memories, `kept` remain on old ones; `unmatched` lists those
-    without a similar new memory.
+    Messages: `messages` were read again or sent. Memories: `made` are new, `replaced` old ones were removed, `stayed`
+    old ones remain. Decisions: `carried` were transferred to new memories, `kept` remain on old ones.
     """
 
     messages: int = 0
@@ -45,11 +44,6 @@ class Moved:
     stayed: int = 0
     carried: int = 0
     kept: int = 0
-    unmatched: list[dict[str, Any]] = field(default_factory=list)
-
-
-OnMoved = Callable[[Moved], None]
-"""A callback inside the transaction that moves a session."""
 
 
 class Decisions:
@@ -84,25 +78,12 @@ class Decisions:
             Override.objects.filter(pk__in=[item.pk for item in self.overrides.get(memory_id, ())]).update(**values)
 
 
-def detach(owner: Owner, memory_ids: Iterable[str]) -> None:
-    """Detach decisions from their rows, so that they remain. Call before the rows are removed."""
-    decisions = Decisions(owner, memory_ids)
-    decisions.update(decisions.memory_ids, row=None)
+def replace(owner: Owner, session: Session, rows: Sequence[Memory], replay: Replay) -> Done:
+    """Replace `rows` by the memories of `replay`. Call inside a transaction, with the session locked.
 
-
-def replace(
-    owner: Owner,
-    session: Session,
-    rows: Sequence[Memory],
-    replays: Sequence[Replay],
-    *,
-    stay: Collection[str] = (),
-) -> Moved:
-    """Replace `rows` by the memories of `replays`, except those that `stay`.
-
-    Call inside a transaction, with the session locked. Raises: `Conflict`.
+    Raises: `Conflict`.
     """
-    new = [memory for item in replays for memory in item.memories]
+    new = replay.memories
     old_rows = {row.memory_id: row for row in rows}
     decisions = Decisions(owner, old_rows)
     old_texts = []
@@ -111,7 +92,7 @@ def replace(
         old_texts.append(Text(row.memory_id, override.original_text if override else row.text, row.batch_id))
     new_texts = [Text(memory.memory_id, memory.text, memory.batch_id) for memory in new]
     matches = {old.memory_id: match(old, old_texts, new_texts) for old in old_texts}
-    kept_ids = sorted({*stay, *_staying(old_rows, decisions, matches)})
+    kept_ids = sorted(_staying(old_rows, decisions, matches))
     removed = old_rows.keys() - set(kept_ids)
     decisions.update(decisions.memory_ids & removed, row=None)
     storage.remove(owner, [row for row in rows if row.memory_id in removed])
@@ -121,16 +102,15 @@ def replace(
             old_rows[memory_id].memory_id = str(uuid4())
             old_rows[memory_id].save(update_fields=["memory_id"])
             decisions.update([memory_id], memory_id=old_rows[memory_id].memory_id)
-    local_engine().adopt(owner, [old_rows[memory_id] for memory_id in kept_ids])
-    local_engine().save_replays(owner, session, replays)
-    moved = Moved(len(replays), len(new), len(removed), len(kept_ids))
-    transfer = _Transfer(owner, session.session_id, decisions, moved)
+    local_engine().save_replays(owner, session, [replay])
+    done = Done(1, len(new), len(removed), len(kept_ids))
+    transfer = _Transfer(owner, session.session_id, decisions, done)
     for memory_id in sorted(decisions.memory_ids):
         if memory_id in removed:
-            transfer.transfer(old_rows[memory_id], matches[memory_id])
+            transfer.transfer(memory_id, matches[memory_id])
         elif decisions.in_force(memory_id):
-            transfer.hold_back(memory_id, old_rows[memory_id], matches[memory_id], is_matched=memory_id in stay)
-    return moved
+            transfer.hold_back(memory_id, old_rows[memory_id], matches[memory_id])
+    return done
 
 
 def _staying(old_ids: Iterable[str], decisions: Decisions, matches: dict[str, Match]) -> set[str]:
@@ -151,59 +131,37 @@ def _staying(old_ids: Iterable[str], decisions: Decisions, matches: dict[str, Ma
 class _Transfer:
     """Transfers decisions to the new memories of one session, inside the transaction that creates these."""
 
-    def __init__(self, owner: Owner, session_id: str, decisions: Decisions, moved: Moved) -> None:
+    def __init__(self, owner: Owner, session_id: str, decisions: Decisions, done: Done) -> None:
         self._owner = owner
         self._session_id = session_id
         self._decisions = decisions
-        self._moved = moved
+        self._done = done
         self._table = MemoryTable()
         rows = Memory.objects.filter(owned_by(owner), session__session_id=session_id)
         self._rows = {row.memory_id: row for row in rows}
         deleted = Tombstone.objects.filter(owned_by(owner), undone_at__isnull=True, row__in=list(self._rows.values()))
         self._deleted = set(deleted.values_list("memory_id", flat=True))
 
-    def transfer(self, old: Memory, found: Match) -> None:
+    def transfer(self, key: str, found: Match) -> None:
         """Apply the decisions about a removed old memory to its new ones."""
-        key = old.memory_id
         new = [self._rows[memory_id] for memory_id in found.memory_ids if memory_id in self._rows]
         tombstone, in_force = self._decisions.tombstone(key), self._decisions.in_force(key)
         if in_force and not new:
             raise Conflict("The new memory of a decision no longer exists.")
-        if old.category and self._decisions.override(key) is None:
-            # The user chose the category, because EverOS has no categories.
-            for row in new:
-                row.category = old.category
-            wordings = {row.memory_id: Wording(row.text, old.category, row.importance) for row in new}
-            self._table.replace(self._owner, wordings)
         if new:
             self._rekey(key, new[0])
         if tombstone is not None:
             self._delete(new, tombstone, tombstone.reason)
-            if key not in self._rows:
-                # Keep the old id deleted for searches that asked EverOS before this transaction.
-                self._create_tombstone(key, None, tombstone, tombstone.reason)
-        self._moved.carried += in_force
+        self._done.carried += in_force
 
-    def hold_back(self, key: str, old: Memory, found: Match, *, is_matched: bool) -> None:
-        """Hide new memories that repeat a deleted or overridden old memory that stays.
-
-        `is_matched`: the old memory stays for another reason than a missing match.
-        """
+    def hold_back(self, key: str, old: Memory, found: Match) -> None:
+        """Hide new memories that repeat a deleted or overridden old memory that stays."""
         tombstone, override = self._decisions.tombstone(key), self._decisions.override(key)
         reason = (REPEATS if found.memory_ids else OVERLAPS).format(old.memory_id)
         names = found.memory_ids or found.overlapping
         new = [self._rows[memory_id] for memory_id in names if memory_id in self._rows]
-        hidden = self._delete(new, tombstone or override, reason)
-        self._moved.kept += self._decisions.in_force(key)
-        if not found.memory_ids and not is_matched:
-            self._moved.unmatched.append(
-                {
-                    "memory_id": old.memory_id,
-                    "tombstone_id": tombstone.tombstone_id if tombstone else "",
-                    "override_id": override.override_id if override else "",
-                    "hides": hidden,
-                }
-            )
+        self._delete(new, tombstone or override, reason)
+        self._done.kept += self._decisions.in_force(key)
 
     def _rekey(self, key: str, new: Memory) -> None:
         """Move the decisions to a new memory. The undo of an override then restores the new memory's own text."""
@@ -228,27 +186,23 @@ class _Transfer:
                 wording = Wording(override.text, last.category, last.importance)
                 self._table.replace(self._owner, {new.memory_id: wording})
 
-    def _delete(self, rows: Iterable[Memory], decision: Tombstone | Override | None, reason: str) -> list[str]:
-        """Create tombstones for rows without one, with the actor of `decision`; return the ids of those rows."""
+    def _delete(self, rows: Iterable[Memory], decision: Tombstone | Override | None, reason: str) -> None:
+        """Create tombstones for rows without one, with the actor of `decision`."""
         if decision is None:
-            return []
+            return
         new = [row for row in rows if row.memory_id not in self._deleted]
-        names = [row.memory_id for row in new]
-        self._deleted.update(names)
-        created = [self._create_tombstone(row.memory_id, row, decision, reason) for row in new]
+        self._deleted.update(row.memory_id for row in new)
+        created = [
+            Tombstone.objects.create(
+                **owner_columns(self._owner),
+                session_id=self._session_id,
+                memory_id=row.memory_id,
+                row=row,
+                reason=reason,
+                actor_kind=decision.actor_kind,
+                actor=decision.actor,
+                created_at=decision.created_at,
+            )
+            for row in new
+        ]
         derived_memories.follow(self._owner, created)
-        return names
-
-    def _create_tombstone(
-        self, memory_id: str, row: Memory | None, decision: Tombstone | Override, reason: str
-    ) -> Tombstone:
-        return Tombstone.objects.create(
-            **owner_columns(self._owner),
-            session_id=self._session_id,
-            memory_id=memory_id,
-            row=row,
-            reason=reason,
-            actor_kind=decision.actor_kind,
-            actor=decision.actor,
-            created_at=decision.created_at,
-        )

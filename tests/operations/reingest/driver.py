@@ -1,6 +1,6 @@
-"""Fill, check and watch a gateway during moves, each in a separate process.
+"""Fill, check and watch a gateway during re-ingests, each in a separate process.
 
-`python -m tests.operations.moves.driver fill|check|watch STATE …`; the engine is the one of the environment.
+`python -m tests.operations.reingest.driver fill|check|watch STATE …`; the remote is the one of the environment.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _hits(owner: Owner, mark: str) -> list[str]:
 def watch(state: State) -> None:
     """Search for deleted texts until standard input ends, and print those found.
 
-    Pauses between searches leave processor time to the move.
+    Pauses between searches leave processor time to the re-ingest.
     """
     marks = [(user_id, mark) for user_id, texts in state.deleted.items() for text in texts for mark in text]
     owners = {user.user_id: Owner(user.pk, user.user_id) for user in MemoryUser.objects.all()}

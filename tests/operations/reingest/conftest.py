@@ -1,4 +1,4 @@
-"""A gateway whose engine tests can switch between the embedded one and a stub of EverOS."""
+"""A gateway to which tests attach a stub of EverOS, and from which they detach it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search
 from operations import tables
-from operations.moves import reingest
-from operations.moves.plan import EngineName, Target, plan
-from operations.moves.reingest import Outcome
+from operations.reingest.plan import Into, Target, plan
+from operations.reingest.run import Outcome, run
 from store.models import Memory
-from store.port import Engine
 from store.types import Owner
 from tests.conftest import Person
 from tests.everos import EverOS
@@ -36,8 +34,8 @@ ACTOR = Actor.command("tests")
 
 
 @dataclass
-class TwoEngineGateway:
-    """A gateway with one user. `use_engine` switches the engine by the setting, as an operator does."""
+class SwitchedGateway:
+    """A gateway with one user. `attach` and `detach` change the setting, as an operator does."""
 
     settings: Any
     stub: StubUpstream | EverOS
@@ -47,9 +45,11 @@ class TwoEngineGateway:
     def owner(self) -> Owner:
         return self.person.owner
 
-    def use_engine(self, name: EngineName) -> Engine:
-        self.settings.MEMORY_GATEWAY_BACKEND_BASE_URL = self.stub.url if name == "upstream" else ""
-        return get_engine()
+    def attach(self) -> None:
+        self.settings.MEMORY_GATEWAY_BACKEND_BASE_URL = self.stub.url
+
+    def detach(self) -> None:
+        self.settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
 
     def add_and_flush(self, session_id: str, *texts: str, at: int = NOON, **values: Any) -> None:
         """Add messages a millisecond apart to the current engine, and flush them."""
@@ -57,8 +57,8 @@ class TwoEngineGateway:
         get_engine().add(self.owner, session_id, messages)
         get_engine().flush(self.owner, session_id)
 
-    def move(self, into: EngineName | None, **values: Any) -> Outcome:
-        return reingest.run(plan(Target(), into), actor=ACTOR, **{"workers": 2, **values})
+    def ingest(self, into: Into | None = None, **values: Any) -> Outcome:
+        return run(plan(Target(), into), actor=ACTOR, **{"workers": 2, **values})
 
     def search_texts(self, query: str) -> list[str]:
         """Return the texts of all hits in the user's memories."""
@@ -68,7 +68,7 @@ class TwoEngineGateway:
     def find_memory(self, text: str) -> Memory:
         """Return the only memory, live or deleted, that contains the text.
 
-        Messages do not count while they are unprocessed or covered.
+        Messages do not count while they are unprocessed or covered, nor do new copies that are not shown yet.
         """
         rows = Memory.objects.filter(user_id=self.person.user_pk, text__contains=text, is_covered=False)
         return rows.exclude(memory_type="unprocessed_message").get()
@@ -97,7 +97,7 @@ def stub() -> Iterator[StubUpstream]:
 
 
 @pytest.fixture
-def gateway(settings: Any, stub: StubUpstream, alice: Person, storage: Any) -> TwoEngineGateway:
-    gateway = TwoEngineGateway(settings, stub, alice)
-    gateway.use_engine("upstream")
+def gateway(settings: Any, stub: StubUpstream, alice: Person, storage: Any) -> SwitchedGateway:
+    gateway = SwitchedGateway(settings, stub, alice)
+    gateway.attach()
     return gateway

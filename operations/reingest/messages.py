@@ -1,6 +1,6 @@
-"""The source messages of memories: rebuild them for a replay, and clear them when a memory is purged.
+"""The source messages of memories: rebuild them to send them, and clear them when a memory is purged.
 
-A purge leaves rows with an id but without text, so that a move cannot replay them.
+A purge leaves rows with an id but without text, so that they cannot be sent.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,6 @@ from store.text.matching import Text, sources_to_clear
 from store.types import ENVELOPE, ContentItem, Message, Owner, Role
 
 _IS_PURGED = Q(delivery_state=DeliveryState.PURGED)
-_WITHOUT_TEXT = Q(message={})
 
 
 def resource_of(session: Session) -> QuerySet[Resource]:
@@ -38,10 +37,9 @@ def resource_of(session: Session) -> QuerySet[Resource]:
 
 
 class Source(NamedTuple):
-    """The source message of memories, and whether it was flushed."""
+    """The source message of memories."""
 
     message: Message
-    is_flushed: bool
     rows: Sequence[Memory]
 
 
@@ -49,19 +47,15 @@ def messages_of(session: Session, rows: Sequence[Memory]) -> list[Source]:
     """Return the source messages of some memories of a session, in order.
 
     A file is one message if all its passages are requested and it is available, else each passage is a message.
-    Memories whose text EverOS wrote are left out, unless their source messages are missing.
     """
     resource = resource_of(session).first()
     ours = Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED)
     if resource is not None and rows and ours.count() == len(rows) and not has_purged(session):
         try:
-            return [Source(message_of(resource), True, rows)]
+            return [Source(message_of(resource), rows)]
         except Unreadable:
             pass
-    incomplete = outbox.entries(session).filter(_WITHOUT_TEXT).exclude(flush_id="")
-    batch_ids = set(incomplete.values_list("flush_id", flat=True))
-    own = [row for row in rows if row.chunk_index is not None or not row.original_text or row.batch_id in batch_ids]
-    return list(_by_row(session, own or rows))
+    return list(_by_row(session, rows))
 
 
 def _by_row(session: Session, rows: Sequence[Memory]) -> Iterator[Source]:
@@ -75,15 +69,14 @@ def _by_row(session: Session, rows: Sequence[Memory]) -> Iterator[Source]:
     for _, group in groupby(rows, key=message_key):
         passages = list(group)
         first = passages[0]
-        is_flushed = first.memory_type != Memory.Type.UNPROCESSED_MESSAGE
         file = _file_of(session, passages) if first.chunk_index == 0 else None
         if file is not None:
-            yield Source(_message(first, file), is_flushed, passages)
+            yield Source(_message(first, file), passages)
             continue
         for number, row in enumerate(passages):  # a millisecond apart
             name = row.payload.get("filename") if row.chunk_index is not None else None
             text = f"[TEXT: {name}]\n{row.text}" if name else row.text  # the name links a found passage to its file
-            yield Source(_message(row, ContentItem("text", text=text), number), is_flushed, [row])
+            yield Source(_message(row, ContentItem("text", text=text), number), [row])
 
 
 def _file_of(session: Session, passages: Sequence[Memory]) -> ContentItem | None:
@@ -151,11 +144,16 @@ def clear_source_messages(owner: Owner, memory: Memory) -> None:
     sent = outbox.entries(session).filter(state=OutboxEntry.State.FLUSHED).order_by("pk")
     messages = [(entry, outbox.message_of(entry)) for entry in sent if outbox.has_text(entry)]
     to_clear = _deleted_with(owner, memory) if memory.sources else _matching(session, memory, messages)
+    cleared: set[str] = set()
     for entry, message in messages:
         has_files = any(item.text is None for item in message.content)  # their text is unknown
         is_named = entry.message_id in to_clear or not to_clear.isdisjoint(entry.memory_ids)
         if is_named or (has_files and not memory.sources and entry.flush_id == memory.batch_id):
-            _clear(owner, session, entry, message)
+            cleared |= _clear(owner, session, entry, message)
+    derived = [one for one in session.memories.exclude(sources=[]) if not cleared.isdisjoint(one.sources)]
+    for one in derived:
+        one.sources = [name for name in one.sources if name not in cleared]
+    storage.set_sources(owner, derived)
 
 
 def _deleted_with(owner: Owner, memory: Memory) -> set[str]:
@@ -176,7 +174,8 @@ def _matching(session: Session, memory: Memory, messages: Sequence[tuple[OutboxE
     return sources_to_clear(purged, texts, said)
 
 
-def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message) -> None:
+def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message) -> set[str]:
+    """Clear a message and its memories; return the ids of these."""
     rows = outbox.memories_of(owner, [entry])
     times = {row.memory_id: (row.seq, row.created_at_ms) for row in rows}
     names = {*times, *local_engine().memory_ids(owner, session.session_id, message)}
@@ -199,3 +198,4 @@ def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message)
         for name in sorted(names - storage.known(owner, names))
     )
     OutboxEntry.objects.filter(pk=entry.pk).update(message={}, state=OutboxEntry.State.PURGED)
+    return names

@@ -1,1 +1,0 @@
-"""Moves of memories between engines, including deletions and overrides."""

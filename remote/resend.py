@@ -1,0 +1,161 @@
+"""Send a session to the remote again, under a new id: its present memories stay until the new ones are here.
+
+Until then, former memories are found here, the remote is not asked for the session, and new copies are not shown. Then
+one transaction replaces the former memories. Those that a user deleted or edited stay: what they were derived from is
+not sent again.
+"""
+
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from remote import deletions, outbox, sessions, sources
+from remote.engine_ids import with_mark
+from remote.models import OutboxEntry, Resend
+from store import derived_memories, storage
+from store import sessions as store_sessions
+from store.ledger import Override, Tombstone
+from store.models import Memory, Session, owned_by
+from store.types import Message
+
+_KEPT: Final = "kept"
+"""The flush of copies whose messages cannot be sent again. The remote is not asked for them."""
+
+
+def can_begin(session: Session) -> bool:
+    """Return False if a message of the session cannot be sent again, or must not.
+
+    These are messages whose text was cleared, and those of a deleted or edited memory whose sources are not known.
+    """
+    cleared = outbox.entries(session).filter(state=OutboxEntry.State.FLUSHED, message={})
+    return not cleared.exists() and not _decided(session).filter(sources=[]).exists()
+
+
+def has_decided(session: Session) -> bool:
+    """Return True if a user deleted or edited what the remote derived from the session."""
+    return _decided(session).exists()
+
+
+def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]) -> None:
+    """Let all messages of a session wait to be sent, also those that the remote lacks.
+
+    `lacking` are by message id these messages and their memories. Call inside a transaction that has locked user and
+    session.
+    """
+    sources.link(session)
+    outbox.record(
+        session,
+        {name: message for name, (message, _ids) in lacking.items()},
+        {name: memory_ids for name, (_message, memory_ids) in lacking.items()},
+    )
+    copies = list(_copies(session))
+    if not copies and not outbox.was_sent(session):
+        outbox.send_all_again(session)
+        return
+    former_id = session.engine_session_id
+    spans = outbox.spans_of_flushes(session)
+    for copy in copies:
+        copy.batch_id = former_id[:64] if _is_derived_again(copy, spans) else _KEPT
+    Memory.objects.bulk_update(copies, ["batch_id"])
+    outbox.send_all_again(session)
+    kept = _decided(session).values_list("sources", flat=True)
+    outbox.withhold_memories(session, {name for names in kept for name in names})
+    sessions.note_left_session(session)
+    known = Resend.objects.filter(session=session).first()
+    Resend.objects.update_or_create(
+        session=session,
+        defaults={
+            "user_id": session.user_id,
+            "base_url": settings.MEMORY_GATEWAY_BACKEND_BASE_URL,
+            "former_ids": [*(known.former_ids if known else []), former_id],
+            "began_at": timezone.now(),
+            "ended_at": None,
+        },
+    )
+    session.engine_session_id = with_mark(session.session_id, f"~{secrets.token_hex(8)}")
+    session.flushed_at = session.searchable_at = None
+    session.save(update_fields=["engine_session_id", "flushed_at", "searchable_at"])
+
+
+def _is_derived_again(copy: Memory, spans: Mapping[str, outbox.Span]) -> bool:
+    """Return True if the messages that a copy was derived from are sent again."""
+    span = spans.get(copy.batch_id)
+    if span is None or not span.first <= copy.created_at_ms // 1000 <= span.last:
+        return False
+    return bool(copy.sources) or span.is_whole
+
+
+def make_room(session: Session, memory_ids: Collection[str]) -> None:
+    """Give former memories other ids, if another remote uses theirs. Call inside a transaction."""
+    for resend in _open(session):
+        names = [name[:64] for name in resend.former_ids]
+        for memory in _copies(session).filter(batch_id__in=names, memory_id__in=list(memory_ids)):
+            new_id = f"{memory.memory_id}~{secrets.token_hex(8)}"
+            for decisions in (Tombstone.ledger, Override.objects):
+                decisions.filter(row=memory).update(memory_id=new_id)
+            Tombstone.ledger.filter(owned_by(session.owner), other_id=memory.memory_id).update(other_id=new_id)
+            memory.memory_id = new_id
+            memory.save(update_fields=["memory_id"])
+
+
+def is_open(session: Session) -> bool:
+    """Return True while the session's former memories stand for it."""
+    return _open(session).exists()
+
+
+def end(session: Session) -> None:
+    """Replace the session's former memories, if it is sent again and the remote's new memories are here."""
+    if not is_open(session):
+        return
+    owner = session.owner
+    with transaction.atomic():
+        store_sessions.lock_decisions(owner)
+        locked = Session.objects.select_for_update().get(pk=session.pk)
+        resend = _open(locked).first()
+        if resend is None or _is_unfinished(locked):
+            return
+        deletions.queue_former(owner, locked, resend.former_ids)
+        former = _copies(locked).filter(batch_id__in=[name[:64] for name in resend.former_ids])
+        gone = list(former.exclude(pk__in=_decided(locked).values("pk")))
+        sourced = {name for copy in gone for name in copy.sources}
+        for decisions in (Tombstone.ledger, Override.objects):  # ended ones remain as history
+            decisions.filter(row__in=gone, undone_at__isnull=False).update(row=None)
+        storage.remove(owner, gone)
+        storage.uncover(owner, _copies(locked).filter(sources.is_present(), is_covered=True))
+        derived_memories.cover_sources(owner, list(_copies(locked).values_list("pk", flat=True)), besides=sourced)
+        if _copies(locked).exclude(sources.is_present()).exists():
+            resend.ended_at = timezone.now()
+            resend.save(update_fields=["ended_at"])
+        else:
+            resend.delete()
+
+
+def _is_unfinished(session: Session) -> bool:
+    """Return True until a flush of all messages has ended. If it made nothing of them, former memories stay for now."""
+    if outbox.has_unflushed(session) or sessions.is_flush_open(session):
+        return True
+    return outbox.expects_memories(session) and not _copies(session).filter(sources.is_present()).exists()
+
+
+def _open(session: Session) -> QuerySet[Resend]:
+    """Return the query of what `is_open`. Another address does not have what was sent to this one."""
+    base_url = settings.MEMORY_GATEWAY_BACKEND_BASE_URL
+    return Resend.objects.filter(session=session, ended_at__isnull=True, base_url=base_url)
+
+
+def _copies(session: Session) -> QuerySet[Memory]:
+    return Memory.objects.filter(session=session, memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
+
+
+def _decided(session: Session) -> QuerySet[Memory]:
+    """Return the copies that a person deleted or edited."""
+    remote = derived_memories.REMOTE
+    deleted = Tombstone.objects.filter(row=OuterRef("pk"), undone_at__isnull=True)
+    deleted = deleted.exclude(actor_kind=remote.kind, actor=remote.name)
+    edited = Override.objects.filter(row=OuterRef("pk"), undone_at__isnull=True)
+    return _copies(session).filter(Exists(deleted) | Exists(edited))
