@@ -17,7 +17,8 @@ from uuid import UUID, uuid4
 import orjson
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 from django.utils import timezone
 
 from core import readable
@@ -456,7 +457,9 @@ def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> int:
     for memory in (said := memories_of(session.owner, taken)):
         memory.memory_type, memory.batch_id = Memory.Type.EPISODE, flush_id
     Memory.objects.bulk_update(said, ["memory_type", "batch_id"], batch_size=_ROWS_AT_ONCE)
+    purged = list(taken.filter(message={}).values_list("pk", flat=True))
     cleared: dict[str, Any] = {} if sources.keeps_text(session) else {"message": {}}
+    OutboxEntry.objects.filter(pk__in=purged).update(state=_State.PURGED, flush_id=flush_id)
     taken.update(state=_State.FLUSHED, flush_id=flush_id, **cleared)
     count = _flush_held_back(session)
     sources.link(session)
@@ -512,6 +515,13 @@ def entries(session: Session) -> QuerySet[OutboxEntry]:
 def of_attached(session: Session) -> QuerySet[OutboxEntry]:
     """Return the entries of a session for the attached remote."""
     return entries(session).filter(sources.of_remote())
+
+
+def of_memory(owner: Owner, memory_id: str) -> QuerySet[OutboxEntry]:
+    """Return the entries of the message that a memory is of."""
+    of_session = Memory.objects.filter(owned_by(owner), memory_id=memory_id).values("session")
+    found = OutboxEntry.objects.filter(session__in=of_session).annotate(names=Cast("memory_ids", TextField()))
+    return found.filter(names__contains=f'"{memory_id}"')
 
 
 def memory_ids_of(user_pk: UUID, message_id: str) -> list[str]:

@@ -58,21 +58,23 @@ def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]
         outbox.send_all_again(session)
         return
     former_id = session.engine_session_id
+    known = Resend.objects.filter(session=session).first()
+    former_ids = known.former_ids if known else []
     spans = outbox.spans_of_flushes(session)
     for copy in copies:
-        copy.batch_id = former_id[:64] if _is_derived_again(copy, spans) else _KEPT
+        is_former = copy.batch_id in _flushes_of(former_ids) and bool(copy.sources)
+        copy.batch_id = former_id[:64] if is_former or _is_derived_again(copy, spans) else _KEPT
     Memory.objects.bulk_update(copies, ["batch_id"])
     outbox.send_all_again(session)
     kept = _decided(session).values_list("sources", flat=True)
     outbox.withhold_memories(session, {name for names in kept for name in names})
     sessions.note_left_session(session)
-    known = Resend.objects.filter(session=session).first()
     Resend.objects.update_or_create(
         session=session,
         defaults={
             "user_id": session.user_id,
             "base_url": settings.MEMORY_GATEWAY_BACKEND_BASE_URL,
-            "former_ids": [*(known.former_ids if known else []), former_id],
+            "former_ids": [*former_ids, former_id],
             "began_at": timezone.now(),
             "ended_at": None,
         },
@@ -90,17 +92,21 @@ def _is_derived_again(copy: Memory, spans: Mapping[str, outbox.Span]) -> bool:
     return bool(copy.sources) or span.is_whole
 
 
+def _flushes_of(former_ids: Sequence[str]) -> list[str]:
+    """Return what stands for the flush of memories that are derived again."""
+    return [name[:64] for name in former_ids]
+
+
 def make_room(session: Session, memory_ids: Collection[str]) -> None:
     """Give former memories other ids, if another remote uses theirs. Call inside a transaction."""
-    for resend in _open(session):
-        names = [name[:64] for name in resend.former_ids]
-        for memory in _copies(session).filter(batch_id__in=names, memory_id__in=list(memory_ids)):
-            new_id = f"{memory.memory_id}~{secrets.token_hex(8)}"
-            for decisions in (Tombstone.ledger, Override.objects):
-                decisions.filter(row=memory).update(memory_id=new_id)
-            Tombstone.ledger.filter(owned_by(session.owner), other_id=memory.memory_id).update(other_id=new_id)
-            memory.memory_id = new_id
-            memory.save(update_fields=["memory_id"])
+    former = _copies(session).exclude(sources.is_present())
+    for memory in former.filter(memory_id__in=list(memory_ids)):
+        new_id = f"{memory.memory_id}~{secrets.token_hex(8)}"
+        for decisions in (Tombstone.ledger, Override.objects):
+            decisions.filter(row=memory).update(memory_id=new_id)
+        Tombstone.ledger.filter(owned_by(session.owner), other_id=memory.memory_id).update(other_id=new_id)
+        memory.memory_id = new_id
+        memory.save(update_fields=["memory_id"])
 
 
 def is_open(session: Session) -> bool:
@@ -120,7 +126,7 @@ def end(session: Session) -> None:
         if resend is None or _is_unfinished(locked):
             return
         deletions.queue_former(owner, locked, resend.former_ids)
-        former = _copies(locked).filter(batch_id__in=[name[:64] for name in resend.former_ids])
+        former = _copies(locked).filter(batch_id__in=_flushes_of(resend.former_ids))
         gone = list(former.exclude(pk__in=_decided(locked).values("pk")))
         sourced = {name for copy in gone for name in copy.sources}
         for decisions in (Tombstone.ledger, Override.objects):  # ended ones remain as history

@@ -189,11 +189,12 @@ def _sharing(derived: Text, said: Sequence[Text], places: dict[tuple[str, ...], 
 
 
 def _spans_of_purged(session: Session, copies: Sequence[Memory]) -> _Spans:
-    """Return the times of purged messages, from which the copies may be derived too."""
+    """Return the times of purged messages of the copies' flushes, from which the copies may be derived too."""
     if not copies:
         return []
-    purged = Memory.objects.filter(session=session, state=State.PURGED)
-    return [(at // 1000, at // 1000) for at in purged.values_list("created_at_ms", flat=True)]
+    flushes = {copy.batch_id for copy in copies}
+    sent = OutboxEntry.objects.filter(session=session, state=OutboxEntry.State.PURGED, flush_id__in=flushes)
+    return [(at // 1000, at // 1000) for at in sent.values_list("time_ms", flat=True)]
 
 
 def _spans(session: Session, copies: Sequence[Memory]) -> Iterator[tuple[int, int]]:

@@ -259,6 +259,12 @@ def purge(owner: Owner, memory_id: str) -> None:
         storage.remove(owner, derived)
 
 
+def remote_memories_of(owner: Owner, memory: Memory) -> list[Memory]:
+    """Return what a remote derived from a memory."""
+    in_session = _derived_in_sessions_of(owner, [memory.memory_id])
+    return [one for one in in_session if one.origin == _UPSTREAM and memory.memory_id in one.sources]
+
+
 def _derived_in_sessions_of(owner: Owner, memory_ids: Collection[str]) -> list[Memory]:
     sessions = Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).values("session_id")
     found = Memory.objects.filter(session_id__in=sessions, origin__in=(_EXTRACTED, _UPSTREAM)).exclude(IS_SETTLED)

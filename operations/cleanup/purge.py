@@ -32,7 +32,7 @@ from operations import files
 from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.models import Lease
-from operations.reingest.messages import clear_source_messages
+from operations.reingest.messages import clear_entry, clear_source_messages
 from remote import deletions
 from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
 from resources.services import deletion
@@ -167,9 +167,12 @@ _EMPTIED: Final = frozenset(field.name for field in Memory._meta.concrete_fields
 
 def _purge_memory(owner: Owner, row: Memory) -> None:
     """Replace a memory by a row without text; remove derived memories and the text of its source messages."""
+    for derived in derived_memories.remote_memories_of(owner, row):
+        _purge_memory(owner, derived)  # it is hidden with the memory, and repeats it
     deletions.queue_memory(owner, row)
     derived_memories.purge(owner, row.memory_id)
     clear_source_messages(owner, row)
+    clear_entry(owner, row)
     if row.is_indexed:
         keyword.remove(owner, {row.pk: keyword.entry_of(row)})
     emptied = Memory(

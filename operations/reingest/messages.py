@@ -156,6 +156,18 @@ def clear_source_messages(owner: Owner, memory: Memory) -> None:
     storage.set_sources(owner, derived)
 
 
+def clear_entry(owner: Owner, memory: Memory) -> None:
+    """Clear what is in the outbox of the message of a purged memory. The files of messages stay."""
+    if memory.origin != Memory.Origin.EMBEDDED:
+        return
+    named = outbox.of_memory(owner, memory.memory_id).exclude(message={})
+    for entry in named:
+        if any(item.text is not None for item in outbox.message_of(entry).content):
+            is_flushed = entry.state == OutboxEntry.State.FLUSHED
+            state = OutboxEntry.State.PURGED if is_flushed else entry.state
+            OutboxEntry.objects.filter(pk=entry.pk).update(message={}, state=state)
+
+
 def _deleted_with(owner: Owner, memory: Memory) -> set[str]:
     """Return the ids of the sources that were deleted with a memory and not restored since."""
     followers = Tombstone.ledger.filter(owned_by(owner), other_id=memory.memory_id, undone_at__isnull=True)

@@ -9,19 +9,23 @@ from pathlib import Path
 import pytest
 from django.db import transaction
 
+from core.background.tasks import Round
 from engines.registry import get_engine
 from memories.services import decisions, files
 from memories.services.lookup import MemoryRef
 from operations.cleanup import purge
+from operations.external.delivery_retry import DeliveryRetry
 from remote import sources
+from remote.models import OutboxEntry
 from resources import services
 from store import storage
 from store.models import Memory
 from store.types import ContentItem, Message, Owner
 from tests.operations.reingest.conftest import ACTOR, SwitchedGateway
-from tests.remote.conftest import NOON
+from tests.remote.conftest import NOON, message_of
 from tests.resources.forms import stored_resource
 from tests.store.index_state import assert_consistent
+from tests.stub_upstream import Fault
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,8 +73,9 @@ def rewrite_memory(first: Memory, *texts: str) -> None:
 
 
 def stored_texts() -> str:
-    """Return all stored texts, visible or hidden."""
-    return " ".join(f"{row.text} {row.original_text} {json.dumps(row.payload)}" for row in Memory.objects.all())
+    """Return all stored texts, visible or hidden, also those for the remote."""
+    memories = " ".join(f"{row.text} {row.original_text} {json.dumps(row.payload)}" for row in Memory.objects.all())
+    return memories + " ".join(json.dumps(entry.message) for entry in OutboxEntry.objects.all())
 
 
 @pytest.mark.parametrize("uses_archive", [False, True])
@@ -202,3 +207,28 @@ def test_a_purged_passage_is_not_ingested_again(gateway: SwitchedGateway, storag
         ingest(gateway)
         assert word not in stored_texts()
         assert word not in json.dumps([request.body for request in gateway.stub.requests])
+
+
+@pytest.mark.parametrize("state", ["pending", "buffered", "flushed"])
+def test_a_purged_message_is_nowhere(gateway: SwitchedGateway, state: str) -> None:
+    """Neither in the outbox nor in what was derived from it. Other messages of its flush stay."""
+    messages = [message_of(gateway.owner, text, NOON) for text in ("the bicycle is red", "the car is blue")]
+    if state == "pending":
+        gateway.stub.fault("add", Fault(status=503), times=1000)
+    get_engine().add(gateway.owner, "chat:1", messages)
+    if state == "buffered":
+        DeliveryRetry()(Round())
+    if state == "flushed":
+        get_engine().flush(gateway.owner, "chat:1")
+    message = Memory.objects.get(text="the bicycle is red")
+    decisions.delete(gateway.person.user_pk, MemoryRef(message.memory_id), actor=ACTOR)
+    purge_all()
+    assert "bicycle" not in stored_texts()
+    gateway.stub.heal("add")
+    get_engine().flush(gateway.owner, "chat:1")
+    again(gateway)
+    assert "bicycle" not in stored_texts()
+    assert [text for text in gateway.search_texts("bicycle car") if "bicycle" in text] == []
+    assert len(gateway.search_texts("car")) == 1
+    detach(gateway)
+    assert gateway.search_texts("bicycle car") == ["the car is blue"]
