@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from accounts.audit import Actor
 from profiles import services as profiles
-from remote.models import OutboxEntry
+from remote.models import OutboxEntry, Resend
 from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call, id_of, say, upload
@@ -66,6 +66,9 @@ def add_sent_message(person: Person, text: str) -> None:
         base_url="http://everos.invalid", message_id="msg_1", memory_ids=[row.memory_id], message=message,
         time_ms=NOON_MS, state=OutboxEntry.State.BUFFERED,
     )  # fmt: skip
+    Resend.objects.create(
+        user_id=person.user_pk, session_id=row.session_id, base_url="http://everos.invalid", former_ids=["chat:former"]
+    )
 
 
 def search_texts(person: Person, query: str) -> list[str]:

@@ -91,7 +91,6 @@ class Item:
     edited: str = ""
     superseded_by: str = ""
     is_purged: bool = False
-    is_flushed: bool = True
 
     @property
     def is_left(self) -> bool:
@@ -181,10 +180,6 @@ class Walk(RuleBasedStateMachine):
     def detach(self, *_: int) -> None:
         self.django_settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
 
-    def is_refused(self, item: Item) -> bool:
-        """Return True for a message without a flush, which cannot be decided about while EverOS is attached."""
-        return self.is_attached and item.is_left and not item.is_flushed
-
     # --- memories ---------------------------------------------------------------------------------------------------
 
     def add(self, first: int, second: int) -> None:
@@ -202,12 +197,9 @@ class Walk(RuleBasedStateMachine):
         self.sent.setdefault(chat, []).extend(messages)
         if is_flushed:
             self.call("post", "/memories/flush", session_id=chat)
-        before = self.items.copy()
+        before = len(self.items)
         self.note_new(place)
-        assert len(self.items) == len(before) + count
-        for item in self.items.values():
-            if item.place is place and (is_flushed or item.memory_id not in before):
-                item.is_flushed = is_flushed
+        assert len(self.items) == before + count
 
     def repeat(self, first: int, _second: int) -> None:
         """The whole transcript again, as a client does that does not know what arrived."""
@@ -226,7 +218,7 @@ class Walk(RuleBasedStateMachine):
 
     def delete(self, choice: int, _second: int) -> None:
         if (item := self.chosen(choice)) is not None and not item.superseded_by:
-            status = 409 if self.is_refused(item) else 200 if item.is_left else 404
+            status = 200 if item.is_left else 404
             self.call("delete", f"/memories/{item.memory_id}", status=status)
             item.is_deleted |= status == 200
 
@@ -244,8 +236,7 @@ class Walk(RuleBasedStateMachine):
         if (item := self.chosen(choice)) is None:
             return
         text = self.text()
-        is_possible = item.is_shown and not self.is_refused(item)
-        status = 404 if not item.is_left else 200 if is_possible else 409
+        status = 404 if not item.is_left else 200 if item.is_shown else 409
         self.call("patch", f"/memories/{item.memory_id}", status=status, override_text=text)
         item.edited = text if status == 200 else item.edited
 
