@@ -97,7 +97,6 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
     hits, _foreign = hits_of(page, owner, names, None, is_bounded=True)
     copied = episodes(session).filter(memory_id__in=[hit.memory_id for hit in hits])
     known = set(copied.values_list("memory_id", flat=True))
-    is_sent_again = resend.is_open(session)
     new = [
         Memory(
             **owner_columns(owner),
@@ -110,8 +109,6 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
             payload=hit.raw,
             created_at_ms=hit.created_at_ms,
             origin=Memory.Origin.UPSTREAM,
-            is_covered=is_sent_again,
-            is_replaced=is_sent_again,
         )
         for hit in hits
         if hit.memory_id not in known
@@ -119,9 +116,13 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
     for memory in new:
         repair_row(memory)
     with transaction.atomic():
-        Session.objects.select_for_update().get(pk=session.pk)  # another process may copy the same
-        if is_sent_again:
-            resend.make_room(session, [memory.memory_id for memory in new])
+        locked = Session.objects.select_for_update().get(pk=session.pk)  # another process may copy the same
+        if locked.engine_session_id != session.engine_session_id:
+            return 0  # it is sent again meanwhile
+        if resend.is_open(locked):
+            resend.make_room(owner, [memory.memory_id for memory in new])
+            for memory in new:
+                memory.is_covered = memory.is_replaced = True
         known = storage.known(owner, [memory.memory_id for memory in new])
         new = [memory for memory in new if memory.memory_id not in known]
         storage.insert(owner, new)

@@ -162,23 +162,30 @@ def withhold_memories(session: Session, memory_ids: Collection[str]) -> None:
     _update([row for row in waiting if not set(row.memory_ids).isdisjoint(memory_ids)], state=_State.WITHHELD)
 
 
-class Span(NamedTuple):
-    """The times of the first and the last message of a flush, in seconds; `is_whole` if none of them was purged."""
+def waiting_memories(session: Session) -> set[str]:
+    """Return the memories of messages that wait for the attached remote and will be sent."""
+    waiting = list(of_attached(session).filter(_IS_PENDING))
+    held = decided(session.owner, [row for row in waiting if row.memory_ids])
+    return {name for row in waiting if row.pk not in held for name in row.memory_ids}
 
-    first: int
-    last: int
-    is_whole: bool
+
+def not_derived_from(session: Session) -> set[str]:
+    """Return the memories of messages that the attached remote refused, or whose files it never gets; "" if unknown."""
+    rows = of_attached(session).filter(_IS_HELD_BACK).exclude(message={})
+    found = [row for row in rows if row.state == _State.REFUSED or _has_files(message_of(row))]
+    return {name for row in found for name in (row.memory_ids or [""])}
 
 
-def spans_of_flushes(session: Session) -> dict[str, Span]:
-    """Return the messages that flushes of all remotes took, and that can be sent again."""
+def _has_files(message: Message) -> bool:
+    return any(item.text is None for item in message.content)
+
+
+def whole_flushes(session: Session) -> set[str]:
+    """Return the flushes, of all remotes, whose messages can all be sent again."""
     flushed = entries(session).exclude(flush_id="").order_by()
-    purged = set(flushed.filter(state=_State.PURGED).values_list("flush_id", flat=True))
-    kept = flushed.filter(state=_State.FLUSHED).exclude(message={})
-    found = kept.values("flush_id").annotate(first=Min("time_ms"), last=Max("time_ms"))
-    return {
-        one["flush_id"]: Span(one["first"] // 1000, one["last"] // 1000, one["flush_id"] not in purged) for one in found
-    }
+    is_sent = Q(state=_State.FLUSHED) & ~Q(message={})
+    found = flushed.values("flush_id").annotate(lost=Count("pk", filter=~is_sent))
+    return {one["flush_id"] for one in found if not one["lost"]}
 
 
 def was_sent(session: Session) -> bool:

@@ -20,8 +20,8 @@ from remote.models import OutboxEntry, Resend
 from store import derived_memories, storage
 from store import sessions as store_sessions
 from store.ledger import Override, Tombstone
-from store.models import Memory, Session, owned_by
-from store.types import Message
+from store.models import Memory, Session, State, owned_by
+from store.types import Message, Owner
 
 _KEPT: Final = "kept"
 """The flush of copies whose messages cannot be sent again. The remote is not asked for them."""
@@ -44,6 +44,7 @@ def has_decided(session: Session) -> bool:
 def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]) -> None:
     """Let all messages of a session wait to be sent, also those that the remote lacks.
 
+    A memory is derived again if all of its sources are sent. One that is not stays, and its sources are not sent.
     `lacking` are by message id these messages and their memories. Call inside a transaction that has locked user and
     session.
     """
@@ -53,21 +54,25 @@ def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]
         {name: message for name, (message, _ids) in lacking.items()},
         {name: memory_ids for name, (_message, memory_ids) in lacking.items()},
     )
-    copies = list(_copies(session))
-    if not copies and not outbox.was_sent(session):
+    if not _copies(session).exists() and not outbox.was_sent(session):
         outbox.send_all_again(session)
         return
-    former_id = session.engine_session_id
+    purged = Memory.objects.filter(session=session, state=State.PURGED, origin=Memory.Origin.UPSTREAM)
+    purged.update(batch_id=_KEPT)  # nothing is derived from them under the new id
+    unshown = _copies(session).filter(is_covered=True).exclude(pk__in=_decided(session).values("pk"))
+    storage.remove(session.owner, list(unshown))  # an earlier try did not end
     known = Resend.objects.filter(session=session).first()
-    former_ids = known.former_ids if known else []
-    spans = outbox.spans_of_flushes(session)
-    for copy in copies:
-        is_former = copy.batch_id in _flushes_of(former_ids) and bool(copy.sources)
-        copy.batch_id = former_id[:64] if is_former or _is_derived_again(copy, spans) else _KEPT
-    Memory.objects.bulk_update(copies, ["batch_id"])
+    former_id, former_ids = session.engine_session_id, known.former_ids if known else []
+    whole = outbox.whole_flushes(session)
+    if known and known.ended_at is None:
+        whole.update(_flushes_of(former_ids))
     outbox.send_all_again(session)
-    kept = _decided(session).values_list("sources", flat=True)
-    outbox.withhold_memories(session, {name for names in kept for name in names})
+    copies = list(_copies(session))
+    kept, held = _that_stay(session, copies, whole)
+    for copy in copies:
+        copy.batch_id = _KEPT if copy in kept else former_id[:64]
+    Memory.objects.bulk_update(copies, ["batch_id"])
+    outbox.withhold_memories(session, held)
     sessions.note_left_session(session)
     Resend.objects.update_or_create(
         session=session,
@@ -84,12 +89,36 @@ def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]
     session.save(update_fields=["engine_session_id", "flushed_at", "searchable_at"])
 
 
-def _is_derived_again(copy: Memory, spans: Mapping[str, outbox.Span]) -> bool:
-    """Return True if the messages that a copy was derived from are sent again."""
-    span = spans.get(copy.batch_id)
-    if span is None or not span.first <= copy.created_at_ms // 1000 <= span.last:
-        return False
-    return bool(copy.sources) or span.is_whole
+def _that_stay(session: Session, copies: Sequence[Memory], whole: Collection[str]) -> tuple[set[Memory], set[str]]:
+    """Return the copies that are not derived again, and the ids of the messages that must not be sent for them.
+
+    `whole` are the flushes whose messages are all sent again, in case that the sources of a copy are not known.
+    """
+    decided = set(_decided(session).values_list("pk", flat=True))
+    kept = {copy for copy in copies if copy.pk in decided}
+    shown = {copy for copy in copies if copy.state == State.LIVE} - kept
+    times = sources.times_of(session, shown)
+    foreign = {copy for copy in shown if copy.sources and not _is_of_its_time(copy, times)}
+    held = {name for copy in kept for name in copy.sources}
+    sent = outbox.waiting_memories(session)
+    shown -= foreign
+    while True:
+        is_sent = sent - held
+        new = {
+            copy
+            for copy in shown - kept
+            if not (is_sent.issuperset(copy.sources) and (copy.sources or copy.batch_id in whole))
+        }
+        if not new:
+            return kept | foreign, held
+        kept |= new
+        held |= {name for copy in new for name in copy.sources}
+
+
+def _is_of_its_time(copy: Memory, times: Mapping[str, int]) -> bool:
+    """Return False for a copy that another message was the source of, which is not here."""
+    of_sources = [times[name] // 1000 for name in copy.sources if name in times]
+    return bool(of_sources) and min(of_sources) - 1 <= copy.created_at_ms // 1000 <= max(of_sources) + 1
 
 
 def _flushes_of(former_ids: Sequence[str]) -> list[str]:
@@ -97,14 +126,17 @@ def _flushes_of(former_ids: Sequence[str]) -> list[str]:
     return [name[:64] for name in former_ids]
 
 
-def make_room(session: Session, memory_ids: Collection[str]) -> None:
-    """Give former memories other ids, if another remote uses theirs. Call inside a transaction."""
-    former = _copies(session).exclude(sources.is_present())
-    for memory in former.filter(memory_id__in=list(memory_ids)):
+def make_room(owner: Owner, memory_ids: Collection[str]) -> None:
+    """Give memories of other remotes and of former ids other ids, if the remote uses theirs now.
+
+    Call inside a transaction.
+    """
+    others = Memory.objects.filter(owned_by(owner), origin=Memory.Origin.UPSTREAM, memory_id__in=list(memory_ids))
+    for memory in others.exclude(sources.is_present()):
         new_id = f"{memory.memory_id}~{secrets.token_hex(8)}"
         for decisions in (Tombstone.ledger, Override.objects):
             decisions.filter(row=memory).update(memory_id=new_id)
-        Tombstone.ledger.filter(owned_by(session.owner), other_id=memory.memory_id).update(other_id=new_id)
+        Tombstone.ledger.filter(owned_by(owner), other_id=memory.memory_id).update(other_id=new_id)
         memory.memory_id = new_id
         memory.save(update_fields=["memory_id"])
 
@@ -115,7 +147,11 @@ def is_open(session: Session) -> bool:
 
 
 def end(session: Session) -> None:
-    """Replace the session's former memories, if it is sent again and the remote's new memories are here."""
+    """Replace the session's former memories, if it is sent again and the remote's new memories are here.
+
+    What a user deleted or edited meanwhile stays, and memories of messages that the remote refuses now. New memories
+    that repeat them wait in the trash.
+    """
     if not is_open(session):
         return
     owner = session.owner
@@ -126,13 +162,21 @@ def end(session: Session) -> None:
         if resend is None or _is_unfinished(locked):
             return
         deletions.queue_former(owner, locked, resend.former_ids)
-        former = _copies(locked).filter(batch_id__in=_flushes_of(resend.former_ids))
-        gone = list(former.exclude(pk__in=_decided(locked).values("pk")))
-        sourced = {name for copy in gone for name in copy.sources}
+        former = list(_copies(locked).filter(batch_id__in=_flushes_of(resend.former_ids)))
+        decided = set(_decided(locked).values_list("pk", flat=True))
+        kept = [copy for copy in former if copy.pk in decided]
+        lost = outbox.not_derived_from(locked)
+        kept += [copy for copy in former if lost and (not copy.sources or not lost.isdisjoint(copy.sources))]
+        gone = [copy for copy in former if copy not in kept]
+        sourced = {name for copy in former for name in copy.sources}
+        _copies(locked).filter(pk__in=[copy.pk for copy in kept]).update(batch_id=_KEPT)
         for decisions in (Tombstone.ledger, Override.objects):  # ended ones remain as history
             decisions.filter(row__in=gone, undone_at__isnull=False).update(row=None)
         storage.remove(owner, gone)
-        storage.uncover(owner, _copies(locked).filter(sources.is_present(), is_covered=True))
+        new = list(_copies(locked).filter(sources.is_present(), is_covered=True))
+        sources.hold_what_repeats(locked, new, kept)
+        storage.uncover(owner, new)
+        sources.forget_sent(locked, new)
         derived_memories.cover_sources(owner, list(_copies(locked).values_list("pk", flat=True)), besides=sourced)
         if _copies(locked).exclude(sources.is_present()).exists():
             resend.ended_at = timezone.now()

@@ -146,8 +146,10 @@ def mark_flush_sent(session: Session, now: datetime) -> datetime | None:
 
 
 def mark_flush_ended(session: Session, searchable_at: datetime) -> None:
+    """Record the end of a flush, unless the session is sent again meanwhile, under another id."""
     session.searchable_at = searchable_at
-    session.save(update_fields=["searchable_at"])
+    same = Session.objects.filter(pk=session.pk, engine_session_id=session.engine_session_id)
+    same.update(searchable_at=searchable_at)
 
 
 def open_flushes(since: datetime, before: datetime, limit: int) -> list[Session]:

@@ -52,9 +52,9 @@ def link(session: Session) -> None:
     storage.set_sources(owner, new)
     derived_memories.inherit(owner, new)
     _hold(session, new, _spans_of_purged(session, new))
-    if not keeps_text(session):
-        _forget(owner, new, messages)
     is_sent_again = any(copy.is_covered for copy in new)  # former memories cover the messages (`remote.resend`)
+    if not keeps_text(session) and not is_sent_again:
+        _forget(owner, new, messages)
     rows = copies if is_sent_again else copies.filter(batch_id__in=flushes | set(replaced.values()))
     derived_memories.cover_sources(owner, list(rows.values_list("pk", flat=True)), besides=replaced)
 
@@ -62,6 +62,27 @@ def link(session: Session) -> None:
 def keeps_text(session: Session) -> bool:
     """Return False if the messages of the session go when the memories derived from them are here."""
     return session.kind == Session.Kind.RESOURCE or bool(settings.MEMORY_GATEWAY_FULL_CONTEXT_MEMORY)
+
+
+def times_of(session: Session, copies: Collection[Memory]) -> dict[str, int]:
+    """Return the times of the sources of copies that are here, by memory id."""
+    named = {name for copy in copies for name in copy.sources}
+    return dict(_messages(session).filter(memory_id__in=named).values_list("memory_id", "created_at_ms"))
+
+
+def hold_what_repeats(session: Session, new: Sequence[Memory], decided: Sequence[Memory]) -> None:
+    """Move new copies to the trash that repeat deleted or edited ones: of the same sources, or of their times."""
+    named = {name for copy in decided for name in copy.sources}
+    spans = list(_spans(session, [copy for copy in decided if not copy.sources]))
+    _trash(session, [copy for copy in new if copy.state == State.LIVE and not named.isdisjoint(copy.sources)])
+    _hold(session, new, spans)
+
+
+def forget_sent(session: Session, copies: Sequence[Memory]) -> None:
+    """Remove the messages that shown copies stand for, if the settings do not keep them."""
+    if not keeps_text(session):
+        flushes = {copy.batch_id for copy in copies}
+        _forget(session.owner, copies, list(_messages(session).filter(batch_id__in=flushes).defer("payload")))
 
 
 def not_linked() -> QuerySet[Session, int]:
@@ -199,8 +220,7 @@ def _spans_of_purged(session: Session, copies: Sequence[Memory]) -> _Spans:
 
 def _spans(session: Session, copies: Sequence[Memory]) -> Iterator[tuple[int, int]]:
     """Yield the times of memories, from their first source on."""
-    named = {name for copy in copies for name in copy.sources}
-    times = dict(_messages(session).filter(memory_id__in=named).values_list("memory_id", "created_at_ms"))
+    times = times_of(session, copies)
     for copy in copies:
         of_copy = [copy.created_at_ms, *(times[name] for name in copy.sources if name in times)]
         yield min(of_copy) // 1000, max(of_copy) // 1000
@@ -208,10 +228,17 @@ def _spans(session: Session, copies: Sequence[Memory]) -> Iterator[tuple[int, in
 
 def _hold(session: Session, copies: Sequence[Memory], spans: _Spans) -> None:
     """Move copies whose times overlap these spans to the trash, where a restore accepts them."""
-    owner, held = session.owner, []
+    held = []
     for copy, (first, last) in zip(copies, _spans(session, copies), strict=True):
         if copy.state == State.LIVE and any(start <= last and first <= end for start, end in spans):
             held.append(copy)
+    _trash(session, held)
+
+
+def _trash(session: Session, held: Sequence[Memory]) -> None:
+    owner = session.owner
+    for copy in held:
+        copy.state = State.TRASHED
     Tombstone.objects.bulk_create(
         Tombstone(
             **owner_columns(owner),

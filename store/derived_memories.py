@@ -259,10 +259,16 @@ def purge(owner: Owner, memory_id: str) -> None:
         storage.remove(owner, derived)
 
 
-def remote_memories_of(owner: Owner, memory: Memory) -> list[Memory]:
-    """Return what a remote derived from a memory."""
+def repeated_by_remote(owner: Owner, memory: Memory) -> list[Memory]:
+    """Return hidden memories of a remote that repeat a deleted memory: derived from it, or derived again, not shown."""
     in_session = _derived_in_sessions_of(owner, [memory.memory_id])
-    return [one for one in in_session if one.origin == _UPSTREAM and memory.memory_id in one.sources]
+    return [
+        one
+        for one in in_session
+        if one.origin == _UPSTREAM
+        and one.pk != memory.pk
+        and (memory.memory_id in one.sources or (one.is_covered and not set(memory.sources).isdisjoint(one.sources)))
+    ]
 
 
 def _derived_in_sessions_of(owner: Owner, memory_ids: Collection[str]) -> list[Memory]:

@@ -69,6 +69,7 @@ LONGEST = (
     "tests/agents/mcp/test_inspector.py",
     "tests/agents/mcp/test_client.py",
     "tests/operations/test_import_gateway.py",
+    "tests/operations/reingest/test_meanwhile.py",
     "tests/operations/reingest/test_again.py",
     "tests/agents/rpc/test_frame_fuzzing.py",
     "tests/trust/test_disks.py",

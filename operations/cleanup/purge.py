@@ -167,8 +167,8 @@ _EMPTIED: Final = frozenset(field.name for field in Memory._meta.concrete_fields
 
 def _purge_memory(owner: Owner, row: Memory) -> None:
     """Replace a memory by a row without text; remove derived memories and the text of its source messages."""
-    for derived in derived_memories.remote_memories_of(owner, row):
-        _purge_memory(owner, derived)  # it is hidden with the memory, and repeats it
+    for derived in derived_memories.repeated_by_remote(owner, row):
+        _purge_memory(owner, derived)
     deletions.queue_memory(owner, row)
     derived_memories.purge(owner, row.memory_id)
     clear_source_messages(owner, row)

@@ -141,19 +141,23 @@ def clear_source_messages(owner: Owner, memory: Memory) -> None:
     session = memory.session
     if memory.origin != Memory.Origin.UPSTREAM or memory.delivery_state or session is None:
         return
-    sent = outbox.entries(session).filter(state=OutboxEntry.State.FLUSHED).order_by("pk")
-    messages = [(entry, outbox.message_of(entry)) for entry in sent if outbox.has_text(entry)]
+    sent = outbox.entries(session).exclude(message={}).order_by("pk")
+    messages = [(entry, outbox.message_of(entry)) for entry in sent]
+    is_known = memory.batch_id in {entry.flush_id for entry, _message in messages}
     to_clear = _deleted_with(owner, memory) if memory.sources else _matching(session, memory, messages)
-    cleared: set[str] = set()
     for entry, message in messages:
         has_files = any(item.text is None for item in message.content)  # their text is unknown
         is_named = entry.message_id in to_clear or not to_clear.isdisjoint(entry.memory_ids)
-        if is_named or (has_files and not memory.sources and entry.flush_id == memory.batch_id):
-            cleared |= _clear(owner, session, entry, message)
-    derived = [one for one in session.memories.exclude(sources=[]) if not cleared.isdisjoint(one.sources)]
-    for one in derived:
-        one.sources = [name for name in one.sources if name not in cleared]
-    storage.set_sources(owner, derived)
+        is_of_flush = not is_known or entry.flush_id == memory.batch_id
+        if is_named or (has_files and not memory.sources and is_of_flush):
+            _clear(owner, session, entry, message)
+    # A memory whose sources are all purged is the only one of its facts. With a part of them, it is not derived again.
+    left = set(session.memories.exclude(_IS_PURGED).values_list("memory_id", flat=True))
+    copies = session.memories.filter(origin=Memory.Origin.UPSTREAM).exclude(sources=[])
+    sole = [one for one in copies if left.isdisjoint(one.sources)]
+    for one in sole:
+        one.sources = []
+    storage.set_sources(owner, sole)
 
 
 def clear_entry(owner: Owner, memory: Memory) -> None:
@@ -163,9 +167,7 @@ def clear_entry(owner: Owner, memory: Memory) -> None:
     named = outbox.of_memory(owner, memory.memory_id).exclude(message={})
     for entry in named:
         if any(item.text is not None for item in outbox.message_of(entry).content):
-            is_flushed = entry.state == OutboxEntry.State.FLUSHED
-            state = OutboxEntry.State.PURGED if is_flushed else entry.state
-            OutboxEntry.objects.filter(pk=entry.pk).update(message={}, state=state)
+            _clear_text(entry)
 
 
 def _deleted_with(owner: Owner, memory: Memory) -> set[str]:
@@ -186,8 +188,7 @@ def _matching(session: Session, memory: Memory, messages: Sequence[tuple[OutboxE
     return sources_to_clear(purged, texts, said)
 
 
-def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message) -> set[str]:
-    """Clear a message and its memories; return the ids of these."""
+def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message) -> None:
     rows = outbox.memories_of(owner, [entry])
     times = {row.memory_id: (row.seq, row.created_at_ms) for row in rows}
     names = {*times, *local_engine().memory_ids(owner, session.session_id, message)}
@@ -209,5 +210,11 @@ def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message)
         )
         for name in sorted(names - storage.known(owner, names))
     )
-    OutboxEntry.objects.filter(pk=entry.pk).update(message={}, state=OutboxEntry.State.PURGED)
-    return names
+    _clear_text(entry)
+
+
+def _clear_text(entry: OutboxEntry) -> None:
+    """Clear an entry. What the remote may have in its buffer is known as purged after the next flush."""
+    is_sent = entry.state in {OutboxEntry.State.UNCONFIRMED, OutboxEntry.State.BUFFERED}
+    state = entry.state if is_sent else OutboxEntry.State.PURGED
+    OutboxEntry.objects.filter(pk=entry.pk).update(message={}, state=state)
