@@ -12,7 +12,7 @@ from typing import Final
 from django.conf import settings
 from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 
-from remote.models import OutboxEntry
+from remote.models import OutboxEntry, Resend
 from store import derived_memories, sessions, states, storage
 from store.ledger import Override, Tombstone
 from store.models import Memory, Session, State, owned_by, owner_columns
@@ -24,6 +24,8 @@ DERIVED_AGAIN: Final = "derived again"
 _MAX_COMMON: Final = 20
 """Word sequences in more messages than these say nothing about a source."""
 _IS_COPY: Final = Q(origin=Memory.Origin.UPSTREAM, memory_type=Memory.Type.EPISODE)
+_TAKEN: Final = (OutboxEntry.State.FLUSHED, OutboxEntry.State.PURGED)
+"""The states of messages that a flush took."""
 _Spans = Sequence[tuple[int, int]]
 """Times in whole seconds, as EverOS dates memories: the first and the last of each span."""
 
@@ -52,9 +54,10 @@ def link(session: Session) -> None:
     storage.set_sources(owner, new)
     derived_memories.inherit(owner, new)
     _hold(session, new, _spans_of_purged(session, new))
-    is_sent_again = any(copy.is_covered for copy in new)  # former memories cover the messages (`remote.resend`)
-    if not keeps_text(session) and not is_sent_again:
+    if not keeps_text(session) and not any(copy.is_covered for copy in new):
         _forget(owner, new, messages)
+    # Of a session that was sent again, memories of no flush may cover messages (`remote.resend`).
+    is_sent_again = Resend.objects.filter(session=session).exists()
     rows = copies if is_sent_again else copies.filter(batch_id__in=flushes | set(replaced.values()))
     derived_memories.cover_sources(owner, list(rows.values_list("pk", flat=True)), besides=replaced)
 
@@ -161,7 +164,8 @@ def _set_flushes(session: Session) -> set[int]:
     unlinked = list(Memory.objects.filter(_IS_COPY, session=session, batch_id="").only("created_at_ms"))
     if not unlinked:
         return set()
-    flushed = OutboxEntry.objects.filter(session=session).exclude(flush_id="").order_by()
+    taken = OutboxEntry.objects.filter(session=session, state__in=_TAKEN)
+    flushed = taken.exclude(flush_id="").order_by()
     spans = list(flushed.values("flush_id").annotate(at=Max("pk"), first=Min("time_ms"), last=Max("time_ms")))
     spans.sort(key=lambda span: -span["at"])
     for copy in unlinked:

@@ -186,7 +186,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
         seq=row.seq,
         created_at_ms=row.created_at_ms,
         origin=Memory.Origin.UPSTREAM,
-        hidden_at=row.hidden_at,
+        hidden_at=row.hidden_at or timezone.now(),
     )
     # An old row may have an id or time that is no longer accepted.
     emptied.save(update_fields=_EMPTIED)

@@ -75,8 +75,12 @@ def narrate(stub: StubUpstream, *groups: Sequence[str], told: dict[str, str] | N
 
 def listed(gateway: SwitchedGateway, word: str) -> list[str]:
     """Return the texts of the list of memories that contain a word."""
+    return [row.text for row in listed_rows(gateway, word)]
+
+
+def listed_rows(gateway: SwitchedGateway, word: str) -> list[Memory]:
     rows = visible(Memory.objects.filter(Q(session__hidden_at=None), user=gateway.person.user_pk, hidden_at=None))
-    return list(rows.exclude(cover.is_left_out()).filter(text__contains=word).values_list("text", flat=True))
+    return list(rows.exclude(cover.is_left_out()).filter(text__contains=word))
 
 
 def seen(gateway: SwitchedGateway, word: str) -> list[str]:

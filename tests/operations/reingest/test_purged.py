@@ -225,7 +225,9 @@ def test_a_purged_message_is_nowhere(gateway: SwitchedGateway, state: str) -> No
     purge_all()
     assert "bicycle" not in stored_texts()
     gateway.stub.heal("add")
+    assert gateway.search_texts("bicycle") == []
     get_engine().flush(gateway.owner, "chat:1")
+    assert gateway.search_texts("bicycle") == []
     again(gateway)
     assert "bicycle" not in stored_texts()
     assert [text for text in gateway.search_texts("bicycle car") if "bicycle" in text] == []
