@@ -165,7 +165,7 @@ LONG = [pytest.param(seed, marks=pytest.mark.torture) for seed in range(200) if 
 
 @pytest.mark.parametrize("seed", [*range(4), *FOUND_FAULTS, *LONG])
 def test_each_fact_is_found_once_whatever_is_decided_meanwhile(gateway: SwitchedGateway, seed: int) -> None:
-    gateway.settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS = 1.0
+    gateway.settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS = 2.0
     gateway.settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = 0.01
     walk = Walk(gateway, seed)
     walk.add()
