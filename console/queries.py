@@ -183,8 +183,8 @@ def covering(memory: StoredMemory) -> list[StoredMemory]:
     if not memory.is_covered:
         return []
     copies = Memory.objects.filter(owned_by(memory.owner), session__session_id=memory.session_id, state=State.LIVE)
-    of_flush = visible(copies.filter(origin=Memory.Origin.UPSTREAM, batch_id=memory.batch_id)).order_by("pk")
-    return [stored(row) for row in of_flush if memory.memory_id in row.sources]
+    shown = visible(copies.filter(origin=Memory.Origin.UPSTREAM, is_covered=False)).order_by("pk")
+    return [stored(row) for row in shown if memory.memory_id in row.sources]
 
 
 def counts_by(column: str, rows: QuerySet[Any]) -> dict[Any, int]:

@@ -170,7 +170,9 @@ def test_a_covered_message_links_to_the_memories_that_cover_it(admin_client: Cli
     said = remember(alice.owner, "I moved to Ulm.", is_covered=True, batch_id="f", payload={"role": "user"})
     other = remember(alice.owner, "I like tea.", batch_id="f", payload={"role": "user"})
     copy = {"origin": "upstream", "batch_id": "f"}
-    derived = remember(alice.owner, "Alice lives in Ulm.", sources=[said.memory_id], **copy)
+    derived = remember(alice.owner, "Alice lives in Ulm.", sources=[said.memory_id], origin="upstream", batch_id="kept")
+    again = remember(alice.owner, "Alice now lives in Ulm.", sources=[said.memory_id], **copy)
+    Memory.objects.filter(pk=again.row).update(is_covered=True)  # its session is sent again
     remember(alice.owner, "Alice likes tea.", sources=[other.memory_id], **copy)
     deleted = remember(alice.owner, "Alice resides in Ulm.", sources=[said.memory_id], **copy)
     Memory.objects.filter(pk=deleted.row).update(state="trashed", hidden_at=timezone.now())
