@@ -42,8 +42,8 @@ def queue_session(owner: Owner, session: Session) -> bool:
     if not is_enabled() or not (sent.exists() or copies.exists()):
         return False
     is_running = sessions.is_flush_open(session) or sent.filter(state=OutboxEntry.State.UNCONFIRMED).exists()
-    former = Resend.objects.filter(session=session).values_list("former_ids", flat=True)
-    names = [session.engine_session_id, *(name for names in former for name in names)]
+    resend = Resend.objects.filter(session=session).first()
+    names = [session.engine_session_id, *(resend.former_ids if resend else ())]
     _queue_names(owner, session, names, _longest_call() if is_running else timedelta(0))
     return True
 
@@ -60,13 +60,13 @@ def _longest_call() -> timedelta:
 
 def _queue_names(owner: Owner, session: Session, names: Collection[str], wait: timedelta) -> None:
     agents = _agents(owner.user_pk, OutboxEntry.objects.filter(session=session))
-    for name in names:
-        _record(
-            [
-                _row(owner, wait, owner_id=owner.user_id, engine_session_id=name),
-                *(_row(owner, wait, owner_id=one, is_agent=True, engine_session_id=name) for one in agents),
-            ]
-        )
+    rows = [_row(owner, wait, owner_id=owner.user_id, engine_session_id=name) for name in names]
+    rows += [
+        _row(owner, wait, owner_id=agent_id, is_agent=True, engine_session_id=name)
+        for name in names
+        for agent_id in agents
+    ]
+    _record(rows)
 
 
 def queue_memory(owner: Owner, memory: Memory) -> None:

@@ -484,11 +484,6 @@ def _flush_held_back(session: Session) -> int:
     return count
 
 
-def has_text(entry: OutboxEntry) -> bool:
-    """Return True if the entry still holds its message."""
-    return bool(entry.message)
-
-
 def message_of(entry: OutboxEntry) -> Message:
     """Return the message of an entry; of one that cannot be read, nothing but its sender."""
     try:

@@ -4,6 +4,7 @@ Memories with a decision are not sent: they are found here, beside what the remo
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -20,6 +21,8 @@ from store.models import Memory, Session, State
 from store.port import Remote
 from store.types import Message, Owner
 
+_IS_SHOWN: Final = Q(state=State.LIVE, is_covered=False)
+
 
 def send(session: Session, remote: Remote, *, again: bool) -> Done:
     """Have the remote derive memories from a session; `again` also from what it has.
@@ -28,7 +31,7 @@ def send(session: Session, remote: Remote, *, again: bool) -> Done:
     memories are here.
     """
     owner = session.owner
-    if not _begin(owner, session.session_id, again=again):
+    if not begin(owner, session.session_id, again=again):
         return Done(stayed=session.memories.filter(_IS_SHOWN).count())
     before = _copies(session)
     messages = outbox.of_attached(session).filter(state=OutboxEntry.State.PENDING).count()
@@ -41,9 +44,6 @@ def send(session: Session, remote: Remote, *, again: bool) -> Done:
         raise EngineRefused(refused.cause)
     after = _copies(session)
     return Done(messages, len(after - before), len(before - after), len(before & after))
-
-
-_IS_SHOWN = Q(state=State.LIVE, is_covered=False)
 
 
 def _copies(session: Session) -> set[int]:
@@ -66,7 +66,7 @@ def rows_not_sent(session: OuterRef) -> QuerySet[Memory]:
     return undecided_rows(session).exclude(is_sent)
 
 
-def _begin(owner: Owner, session_id: str, *, again: bool) -> bool:
+def begin(owner: Owner, session_id: str, *, again: bool) -> bool:
     """Let messages of a session wait to be sent, unless they do; return False if there is nothing to send."""
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)

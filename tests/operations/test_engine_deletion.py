@@ -285,7 +285,7 @@ def test_a_reingest_that_fails_deletes_nothing(stub: StubUpstream, alice: Person
     session = Session.objects.get()
     remote = attached_remote()
     assert remote is not None
-    sending._begin(alice.owner, "chat:c1", again=True)
+    sending.begin(alice.owner, "chat:c1", again=True)
     for statements in range(1, 200):
         try:
             with failing_at_statement(statements, Crash):

@@ -15,15 +15,16 @@ from django.core.management import call_command
 from accounts.audit import Actor
 from accounts.models import MemoryUser
 from core.persistence.files import root
-from engines.registry import get_engine
+from engines.registry import attached_remote, get_engine
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search
 from operations import tables
+from operations.reingest import sending
 from operations.reingest.plan import Into, Target, plan
 from operations.reingest.run import Outcome, run
-from store.models import Memory
+from store.models import Memory, Session
 from store.types import Owner
 from tests.conftest import Person
 from tests.everos import EverOS
@@ -88,6 +89,14 @@ class SwitchedGateway:
         tables.remove_user(user)
         shutil.rmtree(root(), ignore_errors=True)
         call_command("import_memory", str(archive), stdout=StringIO(), stderr=StringIO())
+
+
+def begin(gateway: SwitchedGateway) -> None:
+    """Send the only session again, without its flush."""
+    assert sending.begin(gateway.owner, Session.objects.get().session_id, again=True)
+    remote = attached_remote()
+    assert remote is not None
+    remote.send(gateway.owner, Session.objects.get())
 
 
 @pytest.fixture

@@ -18,14 +18,13 @@ from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search
 from operations.cleanup import purge
 from operations.external.delivery_retry import DeliveryRetry
-from operations.reingest import sending
 from remote import sessions
 from remote.everos import EverOS
 from remote.models import OutboxEntry, Resend
 from resources import services
 from store.index import rebuild
 from store.models import Memory, PendingDeletion, Session
-from tests.operations.reingest.conftest import ACTOR, SwitchedGateway
+from tests.operations.reingest.conftest import ACTOR, SwitchedGateway, begin
 from tests.remote.conftest import NOON, no_wait
 from tests.resources.forms import stored_resource
 from tests.store.index_state import assert_consistent
@@ -44,15 +43,6 @@ def again(gateway: SwitchedGateway) -> None:
     assert outcome.is_ok, outcome.failures
     assert_consistent(gateway.owner)
     assert not Resend.objects.filter(ended_at=None).exists()
-
-
-def begin(gateway: SwitchedGateway) -> None:
-    """Send the session again, without its flush."""
-    session = Session.objects.get()
-    assert sending._begin(gateway.owner, session.session_id, again=True)
-    remote = attached_remote()
-    assert remote is not None
-    remote.send(gateway.owner, Session.objects.get())
 
 
 def test_new_memories_replace_the_former_ones(gateway: SwitchedGateway) -> None:

@@ -33,7 +33,7 @@ from store.models import Memory, Session
 from store.table import visible
 from store.types import ContentItem, Message
 from tests.conftest import Person
-from tests.operations.reingest.conftest import ACTOR, SwitchedGateway
+from tests.operations.reingest.conftest import ACTOR, SwitchedGateway, begin
 from tests.remote.conftest import NOON, no_wait
 from tests.resources.forms import stored_resource
 from tests.resources.test_delete import delete as delete_resource
@@ -92,15 +92,6 @@ def seen(gateway: SwitchedGateway, word: str) -> list[str]:
 
 def ref(text: str, **values: Any) -> MemoryRef:
     return MemoryRef(Memory.objects.get(text=text, **values).memory_id)
-
-
-def begin(gateway: SwitchedGateway) -> None:
-    """Send the session again, without its flush."""
-    session = Session.objects.get()
-    assert sending._begin(gateway.owner, session.session_id, again=True)
-    remote = attached_remote()
-    assert remote is not None
-    remote.send(gateway.owner, Session.objects.get())
 
 
 def flush_and_list_late(gateway: SwitchedGateway) -> None:
@@ -202,7 +193,7 @@ STEPS = ["begun", "sent", "listed"]
 
 def until(gateway: SwitchedGateway, step: str) -> None:
     if step == "begun":
-        assert sending._begin(gateway.owner, Session.objects.get().session_id, again=True)
+        assert sending.begin(gateway.owner, Session.objects.get().session_id, again=True)
     else:
         begin(gateway)
     if step == "listed":
@@ -459,7 +450,7 @@ def test_two_users_with_one_session_id(gateway: SwitchedGateway, bob: Person) ->
     other.add_and_flush("chat:1", "the walnut is old")
     for step in ("begun", "sent"):
         for one in (gateway, other):
-            assert sending._begin(one.owner, "chat:1", again=True)
+            assert sending.begin(one.owner, "chat:1", again=True)
             if step == "sent":
                 remote = attached_remote()
                 assert remote is not None
@@ -570,7 +561,7 @@ def test_two_scopes_with_one_session_id(gateway: SwitchedGateway) -> None:
 
     scopes = (gateway.owner, other)
     assert found() == [0, 1]
-    assert sending._begin(other, "chat:1", again=True)
+    assert sending.begin(other, "chat:1", again=True)
     assert found() == [0, 1]
     again(gateway)
     assert found() == [0, 1]

@@ -122,7 +122,7 @@ class Walk:
 
     def begin(self) -> None:
         if self.is_attached() and Session.objects.exists():
-            sending._begin(self.gateway.owner, "chat:1", again=True)
+            sending.begin(self.gateway.owner, "chat:1", again=True)
             if self.random.random() < 0.7 and (remote := attached_remote()):
                 remote.send(self.gateway.owner, Session.objects.get())
 
