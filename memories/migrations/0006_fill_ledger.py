@@ -1,8 +1,6 @@
 from django.db import migrations, transaction
 
-from resources.states import RESOURCES
-from store.ledger_fill import Tables, fill
-from store.states import MEMORIES, SESSIONS
+from memories.migrations._former_ledger import MEMORIES, RESOURCES, SESSIONS, Tables, fill
 
 
 def fill_ledger(apps, schema_editor):

@@ -1,0 +1,236 @@
+"""The ledger as the migration `0006_fill_ledger` fills it: from columns that later migrations remove.
+
+Each reason becomes the tombstone that it would have today. What hides a memory without a known decision stays: a
+deletion that the trash lists, or a tombstone without a cause, which nothing ends.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from store.states import Columns, Target, deciding
+
+_BATCH: Final = 500
+_SAME: Final = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
+_ACTOR: Final = {"actor_kind": "system", "actor": "upgrade"}
+_PURGED: Final = Q(delivery_state="purged")
+_KINDS: Final = {
+    "": "deleted",
+    "superseded": "superseded",
+    "with_source": "source_deleted",
+    "reworded": "source_corrected",
+}
+"""The kind of tombstone by the former reason."""
+
+_REASONS: Final = {
+    "superseded": "superseded",
+    "source_deleted": "with_source",
+    "source_corrected": "reworded",
+    "derived_deleted": "with_derived",
+}
+
+
+class Tables(NamedTuple):
+    """The rows of one user, or of all. A migration gives the models of its time."""
+
+    tombstones: QuerySet[Any]
+    overrides: QuerySet[Any]
+    memories: QuerySet[Any]
+    sessions: QuerySet[Any]
+    resources: QuerySet[Any]
+
+    def open(self, **target: Any) -> QuerySet[Any]:
+        """Return the open tombstones, of the outer row if `target` names it."""
+        return self.tombstones.filter(undone_at__isnull=True, **target)
+
+
+def fill(tables: Tables) -> None:
+    """Add the tombstones that are missing. Repeat an interrupted call: it adds none twice."""
+    derived = tables.memories.filter(origin="extracted", hidden_at__isnull=False).exclude(_PURGED)
+    for batch in _batches(derived):
+        _save(tables, _with_deleted_sources(tables, batch))
+    for batch in _batches(_hidden_memories(tables).select_related("session")):
+        _save(tables, _of_memories(tables, batch))
+    own = tables.open(**_SAME, kind="deleted", memory_id="", resource_id="", session_id=OuterRef("session_id"))
+    of_resource = tables.resources.filter(**_SAME, session_id=OuterRef("session_id"), status="deleted")
+    hidden = tables.sessions.filter(~Exists(own), ~Exists(of_resource), hidden_at__isnull=False, deleted_at=None)
+    for batch in _batches(hidden):
+        _save(tables, (_tombstone(tables, one, one.hidden_at, session_id=one.session_id) for one in batch))
+    deleted = tables.resources.filter(~Exists(tables.open(resource_id=OuterRef("pk"))), status="deleted")
+    for batch in _batches(deleted):
+        found = ((one, one.deleted_at or timezone.now()) for one in batch)
+        _save(tables, (_tombstone(tables, one, at, resource_id=one.pk) for one, at in found))
+    _fill_sessions_of_resources(tables)
+
+
+def _with_deleted_sources(tables: Tables, memories: list[Any]) -> Iterator[Any]:
+    """Yield a tombstone for each open deletion of a source; those that exist are not saved twice."""
+    deletions = _by_memory(tables.open(kind="deleted"), memories)
+    for one in memories:
+        for deletion in _of_sources(one, deletions):
+            about = _about(one, "source_deleted", cause=deletion.pk, other_id=deletion.memory_id)
+            yield _tombstone(tables, one, one.hidden_at, **about)
+
+
+def _hidden_memories(tables: Tables) -> QuerySet[Any]:
+    """Return hidden memories that lack a tombstone."""
+    known = tables.open(**_SAME, memory_id=OuterRef("memory_id"))
+    lacks = ~Q(superseded_by="") & ~Q(Exists(known.filter(kind="superseded")))
+    for reason, kind in _KINDS.items():
+        lacks |= Q(hidden_reason=reason) & ~Q(Exists(known.filter(kind=kind)))
+    return tables.memories.filter(lacks, hidden_at__isnull=False).exclude(_PURGED)
+
+
+def _of_memories(tables: Tables, memories: list[Any]) -> Iterator[Any]:
+    """Yield the missing tombstones of hidden memories."""
+    found = tables.open(memory_id__in=[one.memory_id for one in memories])
+    known = {(*_scope(one), one.memory_id, one.kind) for one in found}
+    edits = _by_memory(tables.overrides.filter(undone_at__isnull=True), memories)
+    for one in memories:
+        kinds = {_KINDS[one.hidden_reason], *(["superseded"] if one.superseded_by else [])}
+        for kind in sorted(kinds):
+            if (*_scope(one), one.memory_id, kind) in known:
+                continue
+            about = _about(one, kind)
+            if kind == "deleted":
+                about["session_id"] = one.session.session_id if one.session else ""
+            elif kind == "superseded":
+                about["other_id"] = one.superseded_by
+            elif kind == "source_corrected":  # the text that it was derived from is unknown
+                for edit in _of_sources(one, edits)[:1]:
+                    about |= {"cause": edit.pk, "other_id": edit.memory_id}
+            yield _tombstone(tables, one, one.hidden_at, **about)
+
+
+def _by_memory(decisions: QuerySet[Any], memories: list[Any]) -> dict[Any, Any]:
+    """Return the decisions about the sources of memories."""
+    sources = {name for one in memories for name in one.sources if isinstance(name, str)}
+    return {(*_scope(one), one.memory_id): one for one in decisions.filter(memory_id__in=sources)}
+
+
+def _of_sources(memory: Any, decisions: dict[Any, Any]) -> list[Any]:
+    keys = [(*_scope(memory), name) for name in memory.sources if isinstance(name, str)]
+    return [decisions[key] for key in keys if key in decisions]
+
+
+def _about(memory: Any, kind: str, **others: str) -> dict[str, Any]:
+    return {"kind": kind, "memory_id": memory.memory_id, "row_id": memory.pk, **others}
+
+
+def _fill_sessions_of_resources(tables: Tables) -> None:
+    """Hide the sessions of deleted resources."""
+    session = tables.sessions.filter(**_SAME, session_id=OuterRef("session_id"), deleted_at__isnull=True)
+    follower = tables.open(**_SAME, kind="resource_deleted", session_id=OuterRef("session_id"))
+    for batch in _batches(tables.resources.filter(Exists(session), ~Exists(follower), status="deleted")):
+        own = {one.resource_id: one for one in tables.open(resource_id__in=[one.pk for one in batch])}
+        _save(
+            tables,
+            (
+                _tombstone(
+                    tables,
+                    one,
+                    own[one.pk].created_at,
+                    kind="resource_deleted",
+                    session_id=one.session_id,
+                    cause=own[one.pk].pk,
+                )
+                for one in batch
+            ),
+        )
+
+
+def _scope(row: Any) -> tuple[Any, str, str]:
+    return row.user_id, row.app_id, row.project_id
+
+
+def _tombstone(tables: Tables, row: Any, at: Any, **about: Any) -> Any:
+    columns = {name: getattr(row, name) for name in ("user_id", "app_id", "project_id")}
+    return tables.tombstones.model(**columns, **_ACTOR, created_at=at, **about)
+
+
+def _batches(rows: QuerySet[Any]) -> Iterator[list[Any]]:
+    """Yield the rows in the order of their keys, each once."""
+    found = rows.order_by("pk")
+    while batch := list(found[:_BATCH]):
+        yield batch
+        found = rows.filter(pk__gt=batch[-1].pk).order_by("pk")
+
+
+def _save(tables: Tables, rows: Iterable[Any]) -> None:
+    with transaction.atomic(using=tables.tombstones.db):
+        tables.tombstones.bulk_create(rows, ignore_conflicts=True)
+
+
+def columns_of_memory(row: Any, tombstones: Sequence[Any]) -> Columns:
+    """Return the columns of a memory. What a user's own text replaced no longer depends on corrected sources."""
+    if row.delivery_state == "purged":
+        return {"state": "purged"}
+    found = [one for one in tombstones if one.kind != "source_corrected" or row.text == row.original_text]
+    first = deciding(found)
+    return {
+        "state": _state(row, first),
+        "hidden_at": first and first.created_at,
+        "hidden_reason": _REASONS.get(first.kind, "") if first else "",
+        "superseded_by": next((one.other_id for one in found if one.kind == "superseded"), ""),
+    }
+
+
+def columns_of_session(row: Any, tombstones: Sequence[Any]) -> Columns:
+    """Return the columns of a session."""
+    if row.deleted_at is not None:
+        return {"state": "purged"}
+    first = deciding(tombstones)
+    return {"state": _state(row, first), "hidden_at": first and first.created_at}
+
+
+def _state(row: Any, first: Any) -> str:
+    if first is not None:
+        return "superseded" if first.kind == "superseded" else "trashed"
+    return "expired" if row.expires_at and row.expires_at <= timezone.now() else "live"
+
+
+def columns_of_resource(row: Any, tombstones: Sequence[Any]) -> Columns:
+    """Return the columns of a resource. An ingestion that the deletion interrupted is pending again."""
+    is_deleted = row.status == "deleted"
+    if is_deleted and not row.former_status:
+        return {"state": "purged"}
+    if not tombstones:
+        return {
+            "state": "live",
+            "deleted_at": None,
+            "status": row.former_status if is_deleted else row.status,
+            "former_status": "",
+        }
+    interrupted = row.status == "ingesting"
+    return {
+        "state": "trashed",
+        "deleted_at": tombstones[0].created_at,
+        "status": "deleted",
+        "former_status": row.former_status if is_deleted else "pending" if interrupted else row.status,
+    }
+
+
+MEMORIES: Final = Target(
+    "memory_id",
+    Q(),
+    columns_of_memory,
+    ("delivery_state", "expires_at", "state", "hidden_at", "hidden_reason", "superseded_by"),
+    Q(hidden_at__isnull=False) | ~Q(hidden_reason="") | ~Q(superseded_by="") | _PURGED,
+)
+SESSIONS: Final = Target(
+    "session_id",
+    Q(memory_id="", resource_id=""),
+    columns_of_session,
+    ("deleted_at", "expires_at", "state", "hidden_at"),
+    Q(hidden_at__isnull=False) | Q(deleted_at__isnull=False),
+)
+RESOURCES: Final = Target(
+    "resource_id",
+    ~Q(resource_id=""),
+    columns_of_resource,
+    ("status", "former_status", "deleted_at", "state"),
+    Q(status="deleted") | Q(deleted_at__isnull=False) | ~Q(former_status=""),
+)
