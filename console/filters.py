@@ -21,7 +21,7 @@ from core import pagination
 from core.times import to_ms
 from memories.models import LoggedSearch
 from memories.services.search import SCOPES, Scope, SearchCommand
-from resources.models import Resource
+from resources.models import DELETED, Resource
 from store.browse import Selection
 from store.categories import CATEGORIES, TABS, label
 from store.text.tokens import required_tokens
@@ -42,6 +42,7 @@ ORIGINS: Final = {
     "tool": _("agent tool"),
     "extracted": _("language model"),
 }
+RESOURCE_STATES: Final = (*Resource.Status.choices, (DELETED, _("Deleted")))
 ALL_TAB: Final = "all"  # includes memories without a category, such as passages of files
 TAB_LABELS: Final = {
     "user": pgettext_lazy("kind of memory", "User"),
@@ -450,7 +451,7 @@ class LabFilters(Filters):
 
 
 class ResourceFilters(PagedFilters):
-    state = _choice(_("State"), Resource.Status.choices)
+    state = _choice(_("State"), RESOURCE_STATES)
     q = _search_field(_("File name, user or ID"), 255)
     user = _text(_("User"), placeholder=_("User"))
     type = _choice(pgettext_lazy("of a file", "Type"), FILE_TYPES.items(), empty=_("All types"))

@@ -11,7 +11,7 @@ from operator import or_
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Case, CharField, Count, F, Max, Model, Q, QuerySet, Sum, When, Window
+from django.db.models import Case, CharField, Count, F, Max, Model, Q, QuerySet, Sum, Value, When, Window
 from django.db.models.functions import Cast, RowNumber
 
 from accounts.credential_names import credential_names, credentials_named
@@ -20,7 +20,8 @@ from core.ids import parse_session_id
 from core.json_data import without_base64
 from documents.guards import DAMAGED, ENCRYPTED
 from memories.models import Override
-from resources.models import IN_TRASH, Resource
+from resources.models import DELETED, Resource
+from resources.queries import waiting_for_operator
 from store.models import HourCount, Memory, Session, SessionCount, State, owned_by
 from store.rollups import ALL_TIME
 from store.table import stored, visible
@@ -162,7 +163,7 @@ def resources_in_trash(memories: Iterable[StoredMemory]) -> set[str]:
     """Return those of the memories' sessions whose resource is in the trash."""
     parsed = [parse_session_id(memory.session_id or "") for memory in memories]
     ids = [name.rest for name in parsed if name.kind == "resource"]
-    found = Resource.objects.filter(IN_TRASH, pk__in=ids).values_list("session_id", flat=True) if ids else ()
+    found = Resource.objects.filter(pk__in=ids, state=State.TRASHED).values_list("session_id", flat=True) if ids else ()
     return set(found)
 
 
@@ -224,23 +225,24 @@ def session_rows(names: Mapping[tuple[UUID, str, str, str], str]) -> dict[str, i
     return {names[row[:4]]: row[4] for row in found if row[:4] in names}
 
 
-def failed_resources() -> QuerySet[Resource]:
-    """Return the files whose failure is not retried and waits for an operator."""
-    return Resource.objects.filter(status=Resource.Status.FAILED, retry_at__isnull=True, deleted_at__isnull=True)
-
-
 def failures_waiting() -> int:
-    return failed_resources().count()
+    return waiting_for_operator().count()
+
+
+def resources_by_status(resources: QuerySet[Resource]) -> dict[str, int]:
+    """Count resources by their status, those that are not live as `deleted`."""
+    shown = Case(When(state=State.LIVE, then=F("status")), default=Value(DELETED))
+    return counts_by("shown_status", resources.annotate(shown_status=shown))
 
 
 def failure_causes() -> list[dict[str, Any]]:
     """Return the most frequent error messages, each with its key in addresses and some file names. Two statements."""
-    groups = failed_resources().order_by().values_list("error_message")
+    groups = waiting_for_operator().order_by().values_list("error_message")
     counted = groups.annotate(count=Count("pk"), last=Max("updated_at"))
     found = list(counted.order_by("-count", "error_message")[:MAX_CAUSES])
     names: defaultdict[str, list[str]] = defaultdict(list)
     if found:
-        failed = failed_resources().filter(error_message__in=[message for message, *_rest in found])
+        failed = waiting_for_operator().filter(error_message__in=[message for message, *_rest in found])
         for message, name in failed.order_by("-updated_at").values_list("error_message", "filename")[:MAX_NAMES]:
             names[message].append(name)
     return [
@@ -258,8 +260,10 @@ def failure_causes() -> list[dict[str, Any]]:
 
 def failed_with_cause(key: str) -> QuerySet[Resource]:
     """Return the failed files whose error message has this key. Two statements."""
-    messages = failed_resources().order_by().values_list("error_message", flat=True).distinct()
-    return failed_resources().filter(error_message__in=[message for message in messages if cause_key(message) == key])
+    messages = waiting_for_operator().order_by().values_list("error_message", flat=True).distinct()
+    return waiting_for_operator().filter(
+        error_message__in=[message for message in messages if cause_key(message) == key]
+    )
 
 
 def cause_key(message: str) -> str:

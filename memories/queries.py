@@ -38,7 +38,7 @@ _DECISIONS = """
 _DELETED_RESOURCES = """
     UNION ALL
     SELECT 'tombstone', '', session_id, resource_id, '', '' FROM resources_resource
-    WHERE user_id = %s AND app_id = %s AND project_id = %s AND deleted_at IS NOT NULL AND resource_id IN ({resources})
+    WHERE user_id = %s AND app_id = %s AND project_id = %s AND state <> 'live' AND resource_id IN ({resources})
 """
 
 

@@ -29,12 +29,11 @@ from core.monitoring import REGISTRY
 from core.rest import problem_http_response
 from operations.models import Job
 from remote import outbox
-from resources.models import Resource
+from resources.models import UNFINISHED, Resource
 from store.index import keyword
-from store.models import Memory, PendingEmbedding, PendingExtraction, PendingMedia
+from store.models import Memory, PendingEmbedding, PendingExtraction, PendingMedia, State
 from webhooks.models import WebhookDelivery
 
-_UNFINISHED = (Resource.Status.PENDING, Resource.Status.INGESTING, Resource.Status.FAILED)
 _RETRYING = "retrying"
 
 
@@ -44,14 +43,14 @@ class _Backlog(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         is_retried = Q(status=Resource.Status.FAILED, retry_at__isnull=False)
         stage = Case(When(is_retried, then=Value(_RETRYING)), default=F("status"))
-        found = Resource.objects.filter(status__in=_UNFINISHED).order_by().values(stage=stage)
+        found = Resource.objects.filter(state=State.LIVE, status__in=UNFINISHED).order_by().values(stage=stage)
         rows = {row["stage"]: row for row in found.annotate(count=Count("pk"), oldest=Min("created_at"))}
         now = timezone.now()
         ingestions = GaugeMetricFamily("memory_gateway_ingestions", "Unfinished ingestions.", labels=["state"])
         ages = GaugeMetricFamily(
             "memory_gateway_ingestion_oldest_seconds", "Age of the oldest unfinished ingestion.", labels=["state"]
         )
-        for name in (*_UNFINISHED, _RETRYING):
+        for name in (*UNFINISHED, _RETRYING):
             row = rows.get(name)
             ingestions.add_metric([name], row["count"] if row else 0)
             ages.add_metric([name], (now - row["oldest"]).total_seconds() if row else 0)

@@ -28,7 +28,7 @@ from operations.commands import Report, no_report
 from operations.external import delivery_retry
 from remote import outbox, sources
 from resources import quarantine, storage
-from resources.models import Resource
+from resources import queries as resources
 from resources.services import storage_binding
 from store.cover import is_attached
 from store.index import rebuild, words
@@ -270,8 +270,7 @@ def _engine(_doctor: Doctor) -> _Found:
 
 def _deliveries(_doctor: Doctor) -> _Found:
     """Report deliveries that are no longer retried and wait for an operator."""
-    failed = Resource.objects.filter(status=Resource.Status.FAILED, retry_at__isnull=True, deleted_at__isnull=True)
-    files_failed = failed.count()
+    files_failed = resources.waiting_for_operator().count()
     unconfirmed = outbox.count_given_up(timezone.now() - delivery_retry.RETRY_PERIOD)
     if files_failed:
         yield "warning", f"{files_failed:,} files failed and are no longer retried. Run `{MANAGE} ingest --failed`."

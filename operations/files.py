@@ -12,7 +12,8 @@ from core.persistence.file_keys import FileKey, file_key, is_key
 from core.persistence.files import stored_files, temporary_file
 from remote import outbox
 from resources import quarantine
-from resources.models import NOT_PURGED, Attachment, Resource
+from resources.models import Attachment, Resource
+from store.models import State
 
 ARCHIVES: Final = ".archives"
 """The folder of exports and uploaded imports, by user."""
@@ -21,7 +22,7 @@ ARCHIVE_LIFETIME: Final = timedelta(days=1)
 
 def of_rows(user: MemoryUser) -> list[FileKey]:
     """Return the files that a user's rows refer to: uploads, also those in the trash, and files in messages."""
-    uploads = Resource.objects.filter(NOT_PURGED, user=user).exclude(storage_path="")
+    uploads = Resource.objects.filter(user=user).exclude(state=State.PURGED).exclude(storage_path="")
     found = set(map(file_key, uploads.values_list("storage_path", flat=True)))
     attached = Attachment.objects.filter(user=user, source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
     items = (item for message in outbox.waiting_messages(user.pk) for item in message.content)

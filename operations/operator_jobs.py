@@ -19,9 +19,9 @@ from operations.models import Job
 from operations.reingest.plan import Target as ReingestTarget
 from operations.reingest.plan import plan
 from operations.reingest.run import run as reingest
-from resources.models import IN_TRASH, Resource
+from resources.models import Resource
 from resources.services import storage_binding
-from store.models import Session
+from store.models import Session, State
 
 PURGE: Final = "purge"
 EXPORT: Final = "export"
@@ -91,7 +91,8 @@ def _run_purge(run: Run) -> dict[str, Any]:
 def _purge_resources(run: Run) -> dict[str, Any]:
     ids, purged = run.params["resources"], run.cursor.get("purged", 0)
     for seen in range(run.cursor.get("seen", 0), len(ids)):
-        purged += purge.purge_resources(Resource.objects.filter(IN_TRASH, pk=ids[seen]), actor=run.actor)
+        in_trash = Resource.objects.filter(pk=ids[seen], state=State.TRASHED)
+        purged += purge.purge_resources(in_trash, actor=run.actor)
         run.report(seen + 1, len(ids), cursor={"seen": seen + 1, "purged": purged})
     return {"purged": purged, "left": len(ids) - purged}
 

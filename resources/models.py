@@ -13,20 +13,20 @@ from core.ids import new_resource_id, resource_uri
 from core.localization import MessageField
 from core.persistence.checked_rows import CheckedModel
 from core.persistence.file_keys import FileKey, file_key
-from store.models import state_field
+from store.models import State, state_field
 from store.types import Owner
 
-IN_TRASH: Final = ~Q(former_status="")
-"""Deleted resources that can be restored."""
-NOT_PURGED: Final = Q(deleted_at__isnull=True) | IN_TRASH
+DELETED: Final = "deleted"
+"""The status in answers of a resource that is not live."""
 
 
 class Resource(CheckedModel, Leased):
     """A file that a user uploaded, or registered by its external address.
 
-    Its status is `pending → ingesting → extracted | empty | failed`. A failure that is retried has `retry_at` and
-    `first_failed_at`. A worker holds the lease of a resource while it ingests it. A deleted one is `deleted` and has
-    `deleted_at`; while it is in the trash, `former_status` is the status that a restore returns.
+    `status` is that of its ingestion: `pending → ingesting → extracted | empty | failed`. A failure that is retried has
+    `retry_at` and `first_failed_at`. A worker holds the lease of a resource while it ingests it. `state` says whether
+    the resource is deleted; only live ones are ingested. While a purged one has `retry_at`, its file or engine data is
+    still to be removed.
     """
 
     class Status(models.TextChoices):
@@ -35,7 +35,6 @@ class Resource(CheckedModel, Leased):
         EXTRACTED = "extracted", _("Extracted")
         EMPTY = "empty", _("Empty")
         FAILED = "failed", _("Failed")
-        DELETED = "deleted", _("Deleted")
 
     class Origin(models.TextChoices):
         UPLOAD = "upload", _("Upload")
@@ -73,7 +72,12 @@ class Resource(CheckedModel, Leased):
     status = models.CharField(_("status"), max_length=10, choices=Status, default=Status.PENDING)
     error_message = MessageField(_("error message"), blank=True)
     attempts = models.IntegerField(_("attempts"), default=0)
-    retry_at = models.DateTimeField(_("retry at"), null=True, blank=True)
+    retry_at = models.DateTimeField(
+        _("retry at"),
+        null=True,
+        blank=True,
+        help_text=_("When its failed ingestion is retried; once purged, when its file and engine data are removed."),
+    )
     first_failed_at = models.DateTimeField(
         _("first failed at"), null=True, blank=True, help_text=_("Retries end seven days after this time.")
     )
@@ -83,21 +87,10 @@ class Resource(CheckedModel, Leased):
     searchable_at = models.DateTimeField(_("searchable at"), null=True, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
-    deleted_at = models.DateTimeField(_("deleted at"), null=True, blank=True)
-    former_status = models.CharField(
-        _("former status"),
-        max_length=10,
-        choices=Status,
-        blank=True,
-        default="",
-        help_text=_("The status that a restore from the trash returns; empty if not in the trash."),
-    )
-    cleanup_pending = models.BooleanField(
-        _("cleanup pending"),
-        default=False,
-        help_text=_("Purged, but its file or engine data is not removed yet."),
-    )
     state = state_field()
+    state_since = models.DateTimeField(
+        _("state since"), null=True, blank=True, help_text=_("When the row got its state; null while it is live.")
+    )
 
     class Meta:
         verbose_name = _("resource")
@@ -107,18 +100,8 @@ class Resource(CheckedModel, Leased):
             # One undeleted upload per content. `origin` separates registrations, whose digest a caller only claims.
             models.UniqueConstraint(
                 fields=["user", "app_id", "project_id", "origin", "sha256"],
-                condition=Q(deleted_at__isnull=True) & ~Q(sha256=""),
+                condition=Q(state="live") & ~Q(sha256=""),
                 name="one_live_resource_per_content",
-            ),
-            models.CheckConstraint(
-                condition=Q(former_status="")
-                | Q(
-                    former_status__in=["pending", "extracted", "empty", "failed"],
-                    status="deleted",
-                    deleted_at__isnull=False,
-                    cleanup_pending=False,
-                ),
-                name="resource_in_trash_is_deleted",
             ),
         ]
         indexes = [
@@ -126,18 +109,18 @@ class Resource(CheckedModel, Leased):
             models.Index(fields=["user", "app_id", "project_id", "status"], name="resource_in_scope"),
             models.Index(
                 fields=["status", "retry_at"],
-                condition=Q(status__in=["pending", "ingesting", "failed"]),
+                condition=Q(state="live", status__in=["pending", "ingesting", "failed"]),
                 name="resource_unfinished",
             ),
-            models.Index(fields=["deleted_at"], condition=Q(cleanup_pending=True), name="resource_cleanup_pending"),
             models.Index(
-                fields=["deleted_at", "resource_id"], condition=~Q(former_status=""), name="resource_in_trash"
+                fields=["retry_at"], condition=Q(state="purged", retry_at__isnull=False), name="resource_cleanup"
             ),
+            models.Index(fields=["state_since", "resource_id"], condition=Q(state="trashed"), name="resource_in_trash"),
             # For the panel: the newest resources of all users, and those whose failure waits for an operator.
             models.Index(fields=["created_at", "resource_id"], name="resource_by_time"),
             models.Index(
                 fields=["updated_at"],
-                condition=Q(status="failed", retry_at__isnull=True, deleted_at__isnull=True),
+                condition=Q(state="live", status="failed", retry_at__isnull=True),
                 name="resource_waiting",
             ),
         ]
@@ -159,6 +142,16 @@ class Resource(CheckedModel, Leased):
     def file_key(self) -> FileKey:
         """The key of the stored file. Raises: `ValueError` if there is none."""
         return file_key(self.storage_path)
+
+    @property
+    def is_pending(self) -> bool:
+        """Return True until the ingestion of a live resource ends."""
+        return self.state == State.LIVE and self.status in {self.Status.PENDING, self.Status.INGESTING}
+
+    @property
+    def public_status(self) -> str:
+        """The status as answers show it."""
+        return self.status if self.state == State.LIVE else DELETED
 
     @property
     def event_data(self) -> dict[str, str]:

@@ -15,13 +15,13 @@ from core.errors import NotFound, existing
 from core.messages import Message as _
 from core.persistence import files, sql
 from resources import storage
-from resources.models import IN_TRASH, NOT_PURGED, UNFINISHED, Resource
-from store.models import Memory, owned_by, owner_values
+from resources.models import UNFINISHED, Resource
+from store.models import Memory, State, owned_by, owner_values
 from store.types import Owner
 
 _SEARCHABLE = """
     SELECT session_id AS value FROM resources_resource
-    WHERE user_id = %s AND app_id = %s AND project_id = %s AND deleted_at IS NULL
+    WHERE user_id = %s AND app_id = %s AND project_id = %s AND state = 'live'
         AND (status = 'extracted' OR status = 'failed' AND searchable_at IS NOT NULL)
     ORDER BY created_at, resource_id
 """
@@ -82,7 +82,7 @@ def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[A
 
 def live_resources(user_pk: UUID) -> QuerySet[Resource]:
     """Return a user's undeleted resources in all scopes, newest first, joined with the user."""
-    return Resource.objects.filter(user_id=user_pk, deleted_at__isnull=True).select_related("user")
+    return Resource.objects.filter(user_id=user_pk, state=State.LIVE).select_related("user")
 
 
 def live_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
@@ -92,7 +92,7 @@ def live_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
 
 def trash_of(user_pk: UUID) -> QuerySet[Resource]:
     """Return a user's resources in the trash, in all scopes, newest first, joined with the user."""
-    return Resource.objects.filter(IN_TRASH, user_id=user_pk).select_related("user")
+    return Resource.objects.filter(user_id=user_pk, state=State.TRASHED).select_related("user")
 
 
 def deleted_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
@@ -106,7 +106,7 @@ def _checked(resource_id: str) -> str:
 
 def sessions_in_trash(owner: Owner, session_ids: Iterable[str]) -> set[str]:
     """Return those of the sessions whose resource is in the trash. One statement."""
-    found = Resource.objects.filter(IN_TRASH, owned_by(owner), session_id__in=list(session_ids))
+    found = Resource.objects.filter(owned_by(owner), session_id__in=list(session_ids), state=State.TRASHED)
     return set(found.values_list("session_id", flat=True))
 
 
@@ -135,7 +135,7 @@ def decode_cursor(text: str) -> Cursor:
 
 def usage_of(user_pk: UUID) -> Usage:
     """Count a user's files in all scopes, including those in the trash and in messages. One statement."""
-    kept = Resource.objects.filter(NOT_PURGED, user_id=user_pk, origin=Resource.Origin.UPLOAD)
+    kept = Resource.objects.exclude(state=State.PURGED).filter(user_id=user_pk, origin=Resource.Origin.UPLOAD)
     uploads = kept.aggregate(count=Count("pk"), size=Sum("size_bytes"))
     sizes = storage.message_file_sizes(user_pk)
     return Usage(uploads["count"] + len(sizes), (uploads["size"] or 0) + sum(sizes))
@@ -143,7 +143,7 @@ def usage_of(user_pk: UUID) -> Usage:
 
 def same_content(owner: Owner, sha256: str, origin: str = Resource.Origin.UPLOAD) -> Resource | None:
     """Return the owner's undeleted resource of this origin with the same bytes."""
-    live = Resource.objects.filter(owned_by(owner), origin=origin, sha256=sha256, deleted_at__isnull=True)
+    live = Resource.objects.filter(owned_by(owner), origin=origin, sha256=sha256, state=State.LIVE)
     return live.select_related("user").first()
 
 
@@ -153,7 +153,7 @@ def registered(owner: Owner, source_uri: str, sha256: str) -> Resource | None:
     It has the same digest, or it is unfinished and has the same address without a different digest. Callers provide the
     digests; they are not verified.
     """
-    live = Resource.objects.filter(owned_by(owner), origin=Resource.Origin.EXTERNAL, deleted_at__isnull=True)
+    live = Resource.objects.filter(owned_by(owner), origin=Resource.Origin.EXTERNAL, state=State.LIVE)
     same = live.filter(sha256=sha256).first() if sha256 else None
     if same is not None:
         return same
@@ -168,25 +168,30 @@ def has_memories(owner: Owner, session_id: str) -> bool:
 
 
 def unfinished(condition: Q) -> QuerySet[Resource]:
-    """Return resources whose ingestion has not succeeded, oldest first."""
-    return Resource.objects.filter(condition, status__in=UNFINISHED).order_by("created_at", "resource_id")
+    """Return live resources whose ingestion has not succeeded, oldest first."""
+    found = Resource.objects.filter(condition, state=State.LIVE, status__in=UNFINISHED)
+    return found.order_by("created_at", "resource_id")
 
 
 def waiting_for_retry(now: datetime) -> QuerySet[Resource]:
     """Return failed resources whose retry is not due yet."""
-    return Resource.objects.filter(status=Resource.Status.FAILED, retry_at__gt=now)
+    return Resource.objects.filter(state=State.LIVE, status=Resource.Status.FAILED, retry_at__gt=now)
 
 
-def pending_deletions(now: datetime) -> QuerySet[Resource]:
-    """Return purged resources whose cleanup is pending and due."""
-    is_due = Q(retry_at__isnull=True) | Q(retry_at__lte=now)
-    return Resource.objects.filter(is_due, cleanup_pending=True).order_by("deleted_at")
+def waiting_for_operator() -> QuerySet[Resource]:
+    """Return failed resources that are not retried."""
+    return Resource.objects.filter(state=State.LIVE, status=Resource.Status.FAILED, retry_at__isnull=True)
+
+
+def pending_cleanups() -> QuerySet[Resource]:
+    """Return purged resources whose file or engine data is still to be removed, the earliest due first."""
+    return Resource.objects.filter(state=State.PURGED, retry_at__isnull=False).order_by("retry_at")
 
 
 def resource_ids_with_files(resource_ids: Sequence[str]) -> set[str]:
     """Return the ids of resources that may still have a folder in the storage."""
     known = Resource.objects.filter(resource_id__in=resource_ids)
-    return set(known.filter(NOT_PURGED | Q(cleanup_pending=True)).values_list("resource_id", flat=True))
+    return set(known.exclude(state=State.PURGED, retry_at__isnull=True).values_list("resource_id", flat=True))
 
 
 @dataclass(frozen=True, slots=True)

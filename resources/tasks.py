@@ -44,7 +44,8 @@ class Reconciler:
 
     def finish_deletions(self, now: datetime) -> int:
         """Clean up deleted resources; return the number of attempts."""
-        pending = list(queries.pending_deletions(now).values_list("resource_id", flat=True)[:BATCH])
+        due = queries.pending_cleanups().filter(retry_at__lte=now)
+        pending = list(due.values_list("resource_id", flat=True)[:BATCH])
         if not pending or not storage_binding.may_remove_files():
             return 0
         for resource_id in pending:

@@ -15,6 +15,7 @@ _BATCH: Final = 500
 _SAME: Final = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
 _ACTOR: Final = {"actor_kind": "system", "actor": "upgrade"}
 _PURGED: Final = Q(delivery_state="purged")
+_LIVE: Final = Q(state="live")
 _KINDS: Final = {
     "": "deleted",
     "superseded": "superseded",
@@ -46,13 +47,13 @@ def fill(tables: Tables) -> None:
     for batch in _batches(_hidden_memories(tables).select_related("session")):
         _save(tables, _of_memories(tables, batch))
     own = tables.open(**_SAME, kind="deleted", memory_id="", resource_id="", session_id=OuterRef("session_id"))
-    of_resource = tables.resources.filter(**_SAME, session_id=OuterRef("session_id"), status="deleted")
+    of_resource = tables.resources.filter(~_LIVE, **_SAME, session_id=OuterRef("session_id"))
     hidden = tables.sessions.filter(~Exists(own), ~Exists(of_resource), hidden_at__isnull=False, deleted_at=None)
     for batch in _batches(hidden):
         _save(tables, (_tombstone(tables, one, one.hidden_at, session_id=one.session_id) for one in batch))
-    deleted = tables.resources.filter(~Exists(tables.open(resource_id=OuterRef("pk"))), status="deleted")
+    deleted = tables.resources.filter(~_LIVE, ~Exists(tables.open(resource_id=OuterRef("pk"))))
     for batch in _batches(deleted):
-        found = ((one, one.deleted_at or timezone.now()) for one in batch)
+        found = ((one, one.state_since or timezone.now()) for one in batch)
         _save(tables, (_tombstone(tables, one, at, resource_id=one.pk) for one, at in found))
     _fill_sessions_of_resources(tables)
 
@@ -115,7 +116,7 @@ def _fill_sessions_of_resources(tables: Tables) -> None:
     """Hide the sessions of deleted resources."""
     session = tables.sessions.filter(**_SAME, session_id=OuterRef("session_id"), deleted_at__isnull=True)
     follower = tables.open(**_SAME, kind="resource_deleted", session_id=OuterRef("session_id"))
-    for batch in _batches(tables.resources.filter(Exists(session), ~Exists(follower), status="deleted")):
+    for batch in _batches(tables.resources.filter(~_LIVE, Exists(session), ~Exists(follower))):
         own = {one.resource_id: one for one in tables.open(resource_id__in=[one.pk for one in batch])}
         _save(
             tables,

@@ -31,6 +31,7 @@ from documents import rendering
 from operations.models import Job
 from resources.models import Resource
 from store import categories
+from store.models import State
 from store.types import StoredMemory
 from webhooks.models import WebhookDelivery
 
@@ -112,7 +113,6 @@ _STATE_LOOKS: Final[dict[type[Model], dict[str, tuple[str, str]]]] = {
         "extracted": ("ok", "check"),
         "empty": ("plain", "hidden"),
         "failed": ("bad", "error"),
-        "deleted": ("plain", "trash"),
     },
     Job: {
         "queued": ("info", "clock"),
@@ -188,8 +188,9 @@ def badge(look: str, icon_name: str, label: str, title: str = "") -> SafeString:
 @register.filter
 def state_badge(row: Resource | Job | WebhookDelivery) -> SafeString:
     """Return the state of a file, a job or a delivery."""
-    in_trash = gettext("In trash") if isinstance(row, Resource) and row.former_status else ""
-    return badge(*_STATE_LOOKS[type(row)][row.status], in_trash or row.get_status_display())
+    if isinstance(row, Resource) and row.state != State.LIVE:
+        return badge("plain", "trash", gettext("In trash") if row.state == State.TRASHED else gettext("Deleted"))
+    return badge(*_STATE_LOOKS[type(row)][row.status], row.get_status_display())
 
 
 @register.filter

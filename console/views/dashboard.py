@@ -34,6 +34,7 @@ from operations import demo
 from resources.models import Resource
 from store import browse, categories
 from store.browse import Count, Dashboard, Selection
+from store.models import State
 from store.port import MODEL_ENDPOINTS
 
 DEMO_USER: Final = "demo"
@@ -180,7 +181,7 @@ def _searches(filters: DashboardFilters, now: datetime) -> dict[str, Any]:
 def _uploads(now: datetime) -> dict[str, Any]:
     since = now - _UPLOAD_PERIOD
     rows = list(
-        Resource.objects.filter(created_at__gte=since, deleted_at__isnull=True)
+        Resource.objects.filter(created_at__gte=since, state=State.LIVE)
         .order_by("-created_at")
         .values_list("created_at", "searchable_at", "status")[:_MAX_UPLOADS]
     )
@@ -293,7 +294,7 @@ def _health(filters: DashboardFilters, user_pk: UUID | None) -> dict[str, Any]:
     engine = engine_state(_HEALTH_SECONDS)
     values = filters.cleaned_data
     live = queries.narrowed(
-        Resource.objects.filter(deleted_at__isnull=True),
+        Resource.objects.filter(state=State.LIVE),
         user_id=user_pk,
         app_id=values["app"],
         project_id=values["project"],

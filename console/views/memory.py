@@ -37,6 +37,7 @@ from memories.services.lookup import MemoryRef
 from resources.models import Resource
 from resources.queries import attachments_of
 from store import browse
+from store.models import State
 from store.neighbors import context_windows
 from store.text.tokens import required_tokens
 from store.types import Position, StoredMemory, Wording
@@ -287,7 +288,7 @@ def _passage(request: HttpRequest, row: int) -> tuple[StoredMemory, Resource]:
     files.
     """
     found = browse.get(row)
-    live = Resource.objects.select_related("user").filter(user_id=found.owner.user_pk, deleted_at__isnull=True)
+    live = Resource.objects.select_related("user").filter(user_id=found.owner.user_pk, state=State.LIVE)
     resource = live.filter(pk=found.payload.get("resource_id"), session_id=found.session_id).first()
     if resource is None or not resource.storage_path or found.is_session_hidden:
         raise NotFound(_("There is no stored file of this memory."))

@@ -18,7 +18,7 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from console import queries
 from console.access import VIEW, next_address, page, record_list, render
-from console.filters import FILE_TYPES, PositionField, ResourceFilters
+from console.filters import FILE_TYPES, RESOURCE_STATES, PositionField, ResourceFilters
 from console.forms import UploadForm
 from console.keyset import ROWS, newest_first
 from console.signed_values import undo_address
@@ -31,14 +31,14 @@ from operations import operator_jobs
 from operations.cleanup import purge
 from resources import services
 from resources.api.downloads import download
-from resources.models import Resource
+from resources.models import DELETED, Resource
+from resources.queries import waiting_for_operator
 from resources.services import IncomingFile, Upload
 from store import browse
 from store.browse import Selection
-from store.models import Session
+from store.models import Session, State
 
 PASSAGES: Final = 50
-PENDING: Final = (Resource.Status.PENDING, Resource.Status.INGESTING)
 VIEW_FILES, ADD_FILES, CHANGE_FILES, DELETE_FILES = (
     f"resources.{verb}_resource" for verb in ("view", "add", "change", "delete")
 )
@@ -53,16 +53,16 @@ def resources(request: HttpRequest) -> HttpResponseBase:
     rows = queries.narrowed(rows.select_related("user"), user__user_id=values["user"], content_type=values["type"])
     if values["q"]:
         rows = rows.filter(Q(filename__icontains=values["q"]) | Q(pk=values["q"]) | Q(user__user_id=values["q"]))
-    by_state = queries.counts_by("status", rows)
-    if values["state"]:
-        rows = rows.filter(status=values["state"])
-    elif not values["cause"]:
-        rows = rows.filter(deleted_at__isnull=True)
+    by_state = queries.resources_by_status(rows)
+    if values["state"] == DELETED:
+        rows = rows.exclude(state=State.LIVE)
+    else:
+        rows = queries.narrowed(rows.filter(state=State.LIVE), status=values["state"])
     found = newest_first(rows, filters, time="created_at")
     owners = (row.user.user_id for row in found.rows)
     record_list(request, "resource.list", filters, owners)
-    live = sum(number for name, number in by_state.items() if name != Resource.Status.DELETED)
-    states = [("", _("All")), *Resource.Status.choices]
+    live = sum(number for name, number in by_state.items() if name != DELETED)
+    states = [("", _("All")), *RESOURCE_STATES]
     counts = {name: by_state.get(name, 0) for name, _label in states} | {"": live}
     causes = [] if values["q"] or values["user"] else queries.failure_causes()
     are_more = len(causes) == queries.MAX_CAUSES
@@ -107,9 +107,9 @@ def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
         "is_start": after is None,
         "attachments": list(found.attachments.order_by("pk")[:50]),
         "count": _memory_counts([found])[found.pk],
-        "can_download": bool(found.storage_path) and found.deleted_at is None,
-        "is_pending": found.status in PENDING,
-        "needs_other_file": found.status == Resource.Status.FAILED and found.error_message in queries.LASTING_CAUSES,
+        "can_download": bool(found.storage_path) and found.state == State.LIVE,
+        "needs_other_file": found.public_status == Resource.Status.FAILED
+        and found.error_message in queries.LASTING_CAUSES,
     }
     return render(request, "console/resource.html", context)
 
@@ -117,7 +117,7 @@ def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
 def _state(found: Resource) -> HttpResponse:
     """Return the state of a file for the page that waits for it, which reloads when the file is ingested."""
     response = HttpResponse(state_badge(found))
-    if found.status not in PENDING:
+    if not found.is_pending:
         response["HX-Refresh"] = "true"
     return response
 
@@ -172,7 +172,7 @@ def retry(request: HttpRequest) -> HttpResponseBase:
         failed: QuerySet[Resource] = Resource.objects.filter(pk__in=chosen)
     else:
         failed = (
-            queries.failed_resources().exclude(error_message__in=queries.LASTING_CAUSES)
+            waiting_for_operator().exclude(error_message__in=queries.LASTING_CAUSES)
             if cause == "all"
             else queries.failed_with_cause(cause)
         )
@@ -188,7 +188,7 @@ def retry(request: HttpRequest) -> HttpResponseBase:
 def remove(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     """Move a file to the trash, after confirmation."""
     found = _get(resource_id)
-    if found.deleted_at is not None:
+    if found.state != State.LIVE:
         raise NotFound(_("The resource is already deleted."))
     if request.method == "POST":
         deleted = services.delete_as(found.user_id, found.user.user_id, resource_id, actor=actor_of(request))
@@ -210,7 +210,7 @@ def remove_many(request: HttpRequest) -> HttpResponseBase:
     """Move the ticked files to the trash. Those that are deleted already are skipped."""
     chosen = queries.without_nul(request.POST.getlist("id")[:ROWS])
     moved = 0
-    for found in Resource.objects.select_related("user").filter(pk__in=chosen, deleted_at__isnull=True):
+    for found in Resource.objects.select_related("user").filter(pk__in=chosen, state=State.LIVE):
         with suppress(NotFound):  # another request deleted it at this moment
             services.delete_as(found.user_id, found.user.user_id, found.pk, actor=actor_of(request))
             moved += 1
@@ -271,7 +271,7 @@ def _upload_form(request: HttpRequest, form: UploadForm, *, status: int = 200) -
 def _start_reingestion(request: HttpRequest, chosen: list[str]) -> Any:
     """Start a job that re-ingests those chosen files that were ingested, and return its id. None if there are none."""
     read = (Resource.Status.EXTRACTED, Resource.Status.EMPTY)
-    ingested = Resource.objects.filter(pk__in=chosen, status__in=read)
+    ingested = Resource.objects.filter(pk__in=chosen, state=State.LIVE, status__in=read)
     pairs = set(ingested.values_list("user_id", "session_id")) if chosen else set()
     if not pairs:
         return None

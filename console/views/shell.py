@@ -32,7 +32,7 @@ from operations.models import Job
 from resources.models import Resource
 from store import browse
 from store.browse import Selection
-from store.models import Memory, Session
+from store.models import Memory, Session, State
 from store.table import visible
 from store.text.tokens import required_tokens
 
@@ -217,7 +217,7 @@ def _sessions(query: str) -> _Group:
 
 
 def _files(query: str) -> _Group:
-    files = Resource.objects.filter(filename__icontains=query, deleted_at__isnull=True).order_by("-created_at")
+    files = Resource.objects.filter(filename__icontains=query, state=State.LIVE).order_by("-created_at")
     rows = files.values_list("pk", "filename", "user__user_id")[:RESULTS]
     results = [_Result(reverse("console:resource", args=[pk]), name, user) for pk, name, user in rows]
     return _Group(gettext("Resources"), "file", results, reverse("console:resources", query={"q": query}))

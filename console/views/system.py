@@ -32,7 +32,7 @@ from engines.registry import get_engine
 from memories.services.decisions import EVENTS
 from operations.cleanup import purge
 from operations.models import Job, Lease
-from resources.models import Resource
+from resources.queries import pending_cleanups, unfinished
 from resources.tasks import MAINTENANCE
 from store.index import rebuild, words
 from store.models import HourCount, PendingEmbedding
@@ -157,13 +157,9 @@ def health(request: HttpRequest) -> HttpResponseBase:
         folder = folder.parent
     usage = shutil.disk_usage(folder)
     floor: int = settings.MEMORY_GATEWAY_MIN_FREE_DISK_BYTES
-    status = Resource.Status
-    unfinished = Resource.objects.filter(
-        status__in=(status.PENDING, status.INGESTING, status.FAILED), deleted_at__isnull=True
-    )
     rows = {
         row["status"]: row
-        for row in unfinished.order_by().values("status").annotate(count=Count("pk"), oldest=Min("created_at"))
+        for row in unfinished(Q()).order_by().values("status").annotate(count=Count("pk"), oldest=Min("created_at"))
     }
     lease = Lease.objects.filter(name=MAINTENANCE.name).first()
     is_at_work = lease is not None and lease.is_held(timezone.now())
@@ -194,7 +190,7 @@ def health(request: HttpRequest) -> HttpResponseBase:
             "pending": rows.get("pending"),
             "ingesting": rows.get("ingesting"),
             "failed": rows.get("failed"),
-            "deletions": Resource.objects.filter(cleanup_pending=True).count(),
+            "deletions": pending_cleanups().count(),
         },
         "lease": lease,
         "is_at_work": is_at_work,

@@ -46,9 +46,9 @@ from operations import bulk, jobs, operator_jobs
 from operations.cleanup import purge
 from operations.models import Job
 from resources import services
-from resources.models import IN_TRASH, Resource
+from resources.models import Resource
 from store import browse
-from store.models import Memory
+from store.models import Memory, State
 
 RECENT: Final = 5
 MAX_COUNTED: Final = 5_000
@@ -92,7 +92,7 @@ def trash(request: HttpRequest) -> HttpResponseBase:
     if user_id and user_pk is None:
         filters.problems.append(unknown_user(user_id))
     elif isinstance(filters, ResourceTrashFilters):
-        context |= _page(_deleted_resources(), filters, user_pk, retention, text="filename", time="deleted_at")
+        context |= _page(_deleted_resources(), filters, user_pk, retention, text="filename", time="state_since")
     elif isinstance(filters, SessionTrashFilters):
         context |= _page(_deleted_sessions(), filters, user_pk, retention, text="session_id", time="created_at")
     else:
@@ -219,7 +219,7 @@ def _page(
 
 
 def _deleted_resources() -> QuerySet[Resource]:
-    return Resource.objects.filter(IN_TRASH).select_related("user")
+    return Resource.objects.filter(state=State.TRASHED).select_related("user")
 
 
 def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from profiles.services import read_both
 from resources.models import Resource
 from store import browse, categories
 from store.browse import Selection
-from store.models import Session
+from store.models import Session, State
 
 LATEST: Final = 8
 PROFILE_FIELDS: Final = 8
@@ -78,7 +78,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
         rows = found[:ROWS]
     pks = [user.pk for user in rows]
     memories = queries.memories_of_users(pks)
-    files = queries.counts_by("user", Resource.objects.filter(user__in=pks, deleted_at__isnull=True))
+    files = queries.counts_by("user", Resource.objects.filter(user__in=pks, state=State.LIVE))
     keys = UserKey.objects.filter(user__in=pks).order_by().values_list("user")
     used = dict(keys.annotate(last=Max("last_used_at")))
     context: dict[str, Any] = {
@@ -243,7 +243,7 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
         context["facts"] = [memory_item(memory, is_edited=memory.row in edited) for memory in latest]
         context["sessions"] = _with_counts(list(_sessions_of(found.pk).order_by("-pk")[:LATEST]))
     if may("resources.view_resource"):
-        context["files"] = queries.counts_by("status", Resource.objects.filter(user=found, deleted_at__isnull=True))
+        context["files"] = queries.counts_by("status", Resource.objects.filter(user=found, state=State.LIVE))
     if may("profiles.view_profilememory"):
         context["profiles"] = [(document, _profile_values(document)) for document in read_both(found.pk).values()]
     if may(AUDIT):

@@ -1,11 +1,27 @@
-"""Operations of migrations that run while processes of the version before read and write."""
+"""Operations of migrations, most of which run while processes of the version before read and write."""
 
 from typing import Any
 
 from django.contrib.postgres.operations import AddIndexConcurrently
+from django.core.management.base import CommandError
 from django.db import router
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.operations import AddField, AddIndex
+from django.utils import timezone
+
+
+def require_stopped(apps: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Refuse while a process of an older version runs, which would read and write columns that the migration removes.
+
+    The migration depends on `operations.0002_roles`. Raises: `CommandError`.
+    """
+    leases = apps.get_model("operations", "Lease").objects.using(schema_editor.connection.alias)
+    running = leases.exclude(lease_holder="").filter(leased_until__gt=timezone.now()).first()
+    if running is not None:
+        raise CommandError(
+            f"A process of an older version uses this database ({running.lease_holder}). Stop all gateways and "
+            "workers, wait half a minute, and migrate again."
+        )
 
 
 class AddColumn(AddField):

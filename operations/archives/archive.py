@@ -24,7 +24,7 @@ from core.persistence.files import NO_SPACE
 from core.storable import STORED_DEPTH, NotStorable, check_json, cut_json, parse_json
 from operations.commands import Report
 
-VERSION = 3
+VERSION = 4
 _MANIFEST, _DIGEST = "manifest.json", "manifest.sha256"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*){0,7}")
 _MAX_MANIFEST_BYTES = 256 * 2**20

@@ -21,9 +21,9 @@ from memories.services import decisions
 from operations import ledger
 from operations.tables import Row
 from remote.engine_ids import unique_session_id
-from resources.models import IN_TRASH, NOT_PURGED, Resource
+from resources.models import Resource
 from resources.services import deletion
-from store.models import IS_SETTLED, DeliveryState, Memory, Session
+from store.models import IS_SETTLED, DeliveryState, Memory, Session, State
 
 _ACTIVE: Final = Q(undone_at__isnull=True)
 _DERIVED: Final = (Memory.Origin.EXTRACTED, Memory.Origin.UPSTREAM)
@@ -124,12 +124,12 @@ def _name_their_rows(user: MemoryUser) -> None:
 
 def _hold_resources(user: MemoryUser, open_ones: QuerySet[Session]) -> None:
     """Hide deleted files, and the sessions that they name or that are named for them."""
-    is_deleted = IN_TRASH | Q(deleted_at__isnull=False) | Q(status=Resource.Status.DELETED)
-    deleted = Resource.objects.filter(is_deleted, user=user)
-    deleted.update(status=Resource.Status.DELETED, deleted_at=Coalesce("deleted_at", F("updated_at")))
+    deleted = Resource.objects.filter(~Q(state=State.LIVE) | Q(state_since__isnull=False), user=user)
+    deleted.filter(state=State.LIVE).update(state=State.TRASHED)
+    deleted.filter(state_since__isnull=True).update(state_since=F("updated_at"))
     times: dict[Any, datetime | None] = {}
     for one in deleted.iterator():
-        times[one.pk] = times[one.app_id, one.project_id, one.session_id] = one.deleted_at
+        times[one.pk] = times[one.app_id, one.project_id, one.session_id] = one.state_since
     if not times:
         return
     for session in list(open_ones):
@@ -185,16 +185,17 @@ class Deletions:
             for one in tombstones
             if (one.row_id is None if one.memory_id else (one.app_id, one.project_id, one.session_id) in scopes)
         )
-        deleted = Resource.objects.filter(user=user, deleted_at__isnull=False)
-        in_trash = dict(deleted.filter(IN_TRASH).values_list("pk", "deleted_at"))
-        return cls(tombstones, purged, in_trash, frozenset(deleted.exclude(IN_TRASH).values_list("pk", flat=True)))
+        resources = Resource.objects.filter(user=user)
+        in_trash = dict(resources.filter(state=State.TRASHED).values_list("pk", "state_since"))
+        purged_resources = frozenset(resources.filter(state=State.PURGED).values_list("pk", flat=True))
+        return cls(tombstones, purged, in_trash, purged_resources)
 
     def repeat(self, user: MemoryUser, actor: Actor) -> None:
         """Repeat the deletions on imported rows. Call in the transaction that saves them."""
-        restored = Resource.objects.filter(user=user, deleted_at__isnull=True, pk__in=self.resources)
+        restored = Resource.objects.filter(user=user, state=State.LIVE, pk__in=self.resources)
         for resource_id in list(restored.values_list("pk", flat=True)):
             deletion.delete_as(user.pk, user.user_id, resource_id, actor=actor, at=self.resources[resource_id])
-        brought_back = Resource.objects.filter(NOT_PURGED, user=user, pk__in=self.purged_resources)
+        brought_back = Resource.objects.filter(user=user, pk__in=self.purged_resources)
         for resource_id in list(brought_back.values_list("pk", flat=True)):
-            deletion.purge(resource_id, actor=actor, condition=NOT_PURGED)
+            deletion.purge(resource_id, actor=actor, condition=Q())
         decisions.reinstate(user, self.tombstones)

@@ -143,7 +143,7 @@ def _archived_users(archive: Reader) -> list[_ArchivedUser]:
             stored[file[1]].append(file[2])
     archived = []
     for key, user_id in users.items():
-        left_out = {KEYS, RESENDS} if archive.manifest["version"] == VERSION else {KEYS, RESENDS, OUTBOX}
+        left_out = {KEYS, RESENDS} if archive.manifest["version"] >= 3 else {KEYS, RESENDS, OUTBOX}
         names = [f"users/{key}/{table.name}.jsonl" for table in PORTABLE if table not in left_out]
         if missing := [name for name in names if name not in archive.files]:
             raise InvalidInput(f"The archive lacks {', '.join(missing)}.")

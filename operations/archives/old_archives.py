@@ -1,10 +1,9 @@
-"""Convert rows of archives of versions 1 and 2, whose tables had other columns.
+"""Convert rows of archives of versions 1 to 3, whose tables had other columns.
 
 Before version 3, rows of `memories` also held the messages for EverOS that are in `outbox` now.
 """
 
 import re
-from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeGuard
 from uuid import UUID
 
@@ -12,6 +11,7 @@ from core.errors import InvalidInput
 from core.times import from_ms
 from operations.tables import Row
 from remote import former_journal
+from store.models import State
 
 _NEW_COLUMNS: Final[dict[str, Any]] = {
     "delivery_state": "",
@@ -22,6 +22,7 @@ _NEW_COLUMNS: Final[dict[str, Any]] = {
     "superseded_by": "",
     "hidden_reason": "",
 }
+_FORMER_COLUMNS: Final = frozenset({"former_status", "deleted_at", "cleanup_pending", "cleanup_owed"})
 _UNCONFIRMED: Final = re.compile(r"sending:([0-9]{1,13})-([0-9a-f]{1,32})")
 _DERIVED_COLUMNS: Final = {
     "said": "original_text",
@@ -43,12 +44,16 @@ class Converter:
 
     def source_of(self, table: str) -> str:
         """Return the name of the file that holds the rows of a table."""
-        return "memories" if table == "outbox" else table
+        return "memories" if table == "outbox" and self._version < 3 else table
 
     def rows(self, table: str, row: Any) -> list[Any]:
         """Return the rows of a table that a line holds. Invalid values are left to the loader."""
-        if self._version == 1:
-            row = _FIRST.get(self.source_of(table), lambda same: same)(row)
+        if table == "resources":
+            return [resource(row) if isinstance(row, dict) else row]
+        if self._version == 3:
+            return [row]
+        if self._version == 1 and self.source_of(table) == "memories":
+            row = memory(row)
         if not isinstance(row, dict):
             return [] if table == "outbox" else [row]
         if table in {"memories", "outbox"}:
@@ -117,12 +122,21 @@ def _delivery(batch_id: str) -> dict[str, Any]:
     return {"delivery_state": "unconfirmed", "batch_id": found[2], "sent_at": from_ms(int(found[1])).isoformat()}
 
 
-def resource(row: Any) -> Any:
-    """Return a row of `resources` with its renamed column."""
-    if not isinstance(row, dict) or "cleanup_owed" not in row:
-        return row
-    rest = {name: value for name, value in row.items() if name != "cleanup_owed"}
-    return rest | {"cleanup_pending": row["cleanup_owed"]}
+def resource(row: Row) -> Row:
+    """Return a row of `resources` with its state. It is deleted if one of the columns that recorded this says so.
 
-
-_FIRST: Final[Mapping[str, Callable[[Any], Any]]] = {"memories": memory, "resources": resource}
+    Other invalid values are left to the loader. Raises: `InvalidInput`.
+    """
+    if "deleted_at" not in row:
+        raise InvalidInput("lacks deleted_at")
+    rest = {name: value for name, value in row.items() if name not in _FORMER_COLUMNS}
+    former, deleted_at = row.get("former_status"), row["deleted_at"]
+    needs_cleanup = row.get("cleanup_pending") or row.get("cleanup_owed")
+    if not (former or needs_cleanup or deleted_at is not None or row.get("status") == "deleted"):
+        return rest | {"state": State.LIVE.value, "state_since": None}
+    since = row.get("updated_at") if deleted_at is None else deleted_at
+    if former and not needs_cleanup:
+        status = "pending" if former == "ingesting" else former
+        return rest | {"state": State.TRASHED.value, "state_since": since, "status": status}
+    purged = {"state": State.PURGED.value, "state_since": since, "status": "failed"}
+    return rest | purged | {"retry_at": since if needs_cleanup else None}

@@ -34,7 +34,7 @@ from operations.commands import Report, no_report
 from operations.models import Lease
 from operations.reingest.messages import clear_entry, clear_source_messages
 from remote import deletions
-from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
+from resources.models import Attachment, Resource
 from resources.services import deletion
 from store import derived_memories
 from store.index import keyword
@@ -96,13 +96,14 @@ def purge_trash(
     remains = Exists(memories) | Exists(Attachment.objects.filter(**_OF_SESSION))
     tombstones = Tombstone.objects.filter(of_user, closed, remains, undone_at__isnull=True, memory_id="")
     interrupted = list(tombstones.select_related("user"))
-    in_trash = Resource.objects.filter(IN_TRASH, of_user, deleted_at__lte=before).order_by("deleted_at", "resource_id")
+    deleted = Resource.objects.filter(of_user, state_since__lte=before)
+    in_trash = deleted.filter(state=State.TRASHED).order_by("state_since", "resource_id")
     counts = _purge(found[:limit] if limit else found, actor, engine, report)
     oldest = in_trash[:limit] if limit else in_trash
     counts.resources += purge_resources(oldest, actor=actor, engine=engine, report=report)
     for tombstone in interrupted:
         _clear_session(tombstone, actor, engine, counts)
-    purged = Resource.objects.filter(of_user, deleted_at__lte=before, cleanup_pending=False).exclude(IN_TRASH)
+    purged = deleted.filter(state=State.PURGED, retry_at__isnull=True)
     counts.forgotten = purged.exclude(filename="").update(
         filename="", title=None, description=None, sha256="", source_uri="", error_message="", size_bytes=None
     )
@@ -122,11 +123,11 @@ def purge_resources(
     Those that were restored meanwhile are skipped, even if they were deleted again.
     """
     compaction.overwrite_deleted()
-    deletions = list(resources.values_list("pk", "deleted_at"))
+    deletions = list(resources.values_list("pk", "state_since"))
     purged = 0
     for number, (resource_id, at) in enumerate(deletions, 1):
         report("Purging files", number, len(deletions))
-        unchanged = IN_TRASH & Q(deleted_at=at)
+        unchanged = Q(state=State.TRASHED, state_since=at)
         purged += deletion.purge(resource_id, actor=actor, condition=unchanged, engine=engine) is not None
     return purged
 
@@ -199,8 +200,8 @@ def _clear_session(tombstone: Tombstone, actor: Actor, engine: Engine, counts: C
     """Remove a session that is marked as deleted, with its resource and the files of its messages."""
     owner, session_id = tombstone.owner, tombstone.session_id
     of_session = owned_by(owner) & Q(session_id=session_id)
-    for resource in Resource.objects.filter(of_session, NOT_PURGED):
-        purged = deletion.purge(resource.resource_id, actor=actor, condition=NOT_PURGED, engine=engine)
+    for resource in Resource.objects.filter(of_session).exclude(state=State.PURGED):
+        purged = deletion.purge(resource.resource_id, actor=actor, condition=of_session, engine=engine)
         counts.resources += purged is not None
     try:
         engine.delete(owner, session_id)

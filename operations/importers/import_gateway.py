@@ -242,9 +242,11 @@ class _Import:
             source_uri="" if is_upload else uri,
             created_at=created_at,
             updated_at=row.time("updated_at") or created_at,
-            deleted_at=deleted_at,
+            state=State.PURGED if deleted_at else State.LIVE,
+            state_since=deleted_at,
         )
-        self._set_status(resource, row)
+        if deleted_at is None:
+            self._set_status(resource, row)
         if Resource.objects.filter(pk=resource_id).exists():
             return []
         resource.save_base(raw=True, force_insert=True)  # raw: keep its times
@@ -260,9 +262,7 @@ class _Import:
     def _set_status(self, resource: Resource, row: Row) -> None:
         """Keep the status while EverOS is in use; otherwise the worker ingests the file again."""
         status = row.text("status")
-        if resource.deleted_at is not None:
-            resource.status, resource.state = Resource.Status.DELETED, State.PURGED
-        elif not is_attached():
+        if not is_attached():
             resource.status = Resource.Status.PENDING
         elif status == "extracted":
             resource.status, resource.searchable_at = Resource.Status.EXTRACTED, resource.updated_at

@@ -32,7 +32,7 @@ _IS_PURGED = Q(delivery_state=DeliveryState.PURGED)
 
 def resource_of(session: Session) -> QuerySet[Resource]:
     """Return a query of the live resource whose session this is."""
-    live = Resource.objects.filter(user_id=session.user_id, session_id=session.session_id, deleted_at__isnull=True)
+    live = Resource.objects.filter(user_id=session.user_id, session_id=session.session_id, state=State.LIVE)
     return live.select_related("user")
 
 

@@ -13,7 +13,7 @@ from memories.models import Override, Tombstone
 from operations.reingest.sending import rows_not_sent
 from remote import sources
 from remote.models import OutboxEntry
-from resources.models import NOT_PURGED, Resource
+from resources.models import Resource
 from store.cover import is_attached
 from store.models import Memory, Session, State
 
@@ -93,7 +93,7 @@ def plan(target: Target, into: Into | None = None, *, price: float | None = None
     without_rows = OutboxEntry.objects.filter(session__in=sessions, memory_ids=[]).exclude(message={})
     messages = counts["messages"] + without_rows.count()
     of_session = sessions.filter(user=OuterRef("user"), session_id=OuterRef("session_id"))
-    resources = Resource.objects.filter(Exists(of_session), deleted_at__isnull=True)
+    resources = Resource.objects.filter(Exists(of_session), state=State.LIVE)
     files = resources.aggregate(count=Count("pk"), size=Sum("size_bytes"))
     size = (files["size"] or 0) + 2 * (counts["chars"] or 0)
     count = sessions.count()
@@ -122,13 +122,12 @@ def sessions_of(target: Target, into: Into | None) -> QuerySet[Session]:
 
     Files that are being ingested, or will be after a restore from the trash, are left out.
     """
-    unfinished = Resource.objects.filter(NOT_PURGED, user=OuterRef("user"), session_id=OuterRef("session_id"))
-    unfinished = unfinished.exclude(status__in=_INGESTED).exclude(former_status__in=_INGESTED)
+    of_session = Resource.objects.filter(user=OuterRef("user"), session_id=OuterRef("session_id"))
+    unfinished = of_session.exclude(state=State.PURGED).exclude(status__in=_INGESTED)
     sessions = _of_target(target).exclude(Exists(unfinished)).order_by("pk")
     if into:
         return sessions.filter(Exists(rows_not_sent(OuterRef("pk"))))
-    ingested = Resource.objects.filter(user=OuterRef("user"), session_id=OuterRef("session_id"), status__in=_INGESTED)
-    uploads = ingested.filter(deleted_at__isnull=True).exclude(storage_path="")
+    uploads = of_session.filter(state=State.LIVE, status__in=_INGESTED).exclude(storage_path="")
     sent = OutboxEntry.objects.filter(sources.of_remote(), session=OuterRef("pk")).exclude(message={})
     return sessions.filter(Exists(uploads) | Exists(sent) if is_attached() else Exists(uploads))
 

@@ -311,7 +311,7 @@ def _item(resource: Resource, state: RemoteState) -> dict[str, Any]:
         "description": resource.description,
         "created_at": isoformat(resource.created_at),
         "updated_at": isoformat(resource.updated_at),
-        "deleted_at": isoformat_or_none(resource.deleted_at),
+        "deleted_at": isoformat_or_none(resource.state_since),
         "error_message": resource.error_message or None,
         "size_bytes": resource.size_bytes,
         "sha256": resource.sha256 or None,
@@ -323,5 +323,4 @@ def _item(resource: Resource, state: RemoteState) -> dict[str, Any]:
 
 def _status_of(resource: Resource) -> str:
     """Return the status of the API, which has one value for pending and ingesting."""
-    is_pending = resource.status == Resource.Status.PENDING
-    return str(Resource.Status.INGESTING if is_pending else resource.status)
+    return str(Resource.Status.INGESTING if resource.is_pending else resource.public_status)

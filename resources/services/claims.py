@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
@@ -18,8 +18,9 @@ from core.background.tasks import enqueue
 from core.crypto import Purpose, Undecryptable
 from core.events import EventType, publish
 from core.monitoring import INGESTION_SECONDS
+from resources import queries
 from resources.models import UNFINISHED, Resource
-from store.models import owned_by
+from store.models import State, owned_by
 from store.types import Owner
 
 LEASE = timedelta(seconds=30)
@@ -81,7 +82,7 @@ def claim(resource_id: str, now: datetime) -> Resource | None:
     The update applies only to an unchanged row, so one of two workers wins. `attempts` restarts at 1 for a failure that
     waited for an operator.
     """
-    seen = Resource.objects.select_related("user").filter(pk=resource_id, status__in=UNFINISHED).first()
+    seen = queries.unfinished(Q(pk=resource_id)).select_related("user").first()
     if seen is None or seen.is_held(now):
         return None
     holder = new_holder()
@@ -101,7 +102,7 @@ def claim(resource_id: str, now: datetime) -> Resource | None:
 
 def reopen(resources: QuerySet[Resource], now: datetime) -> int:
     """Reset those of the resources that failed to pending, and return their number."""
-    return resources.filter(status=Resource.Status.FAILED).update(
+    return resources.filter(state=State.LIVE, status=Resource.Status.FAILED).update(
         status=Resource.Status.PENDING,
         attempts=0,
         error_message="",
@@ -135,7 +136,7 @@ def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
 
 def mark_extracted(resource: Resource, searchable_at: datetime | None, now: datetime) -> bool:
     """Mark an empty resource that has memories as extracted; return False if it is no longer empty."""
-    empty = Resource.objects.filter(pk=resource.pk, status=Resource.Status.EMPTY)
+    empty = Resource.objects.filter(pk=resource.pk, state=State.LIVE, status=Resource.Status.EMPTY)
     values = {"status": Resource.Status.EXTRACTED, "searchable_at": searchable_at, "updated_at": now}
     with transaction.atomic():
         is_healed = bool(empty.update(**values))
@@ -157,7 +158,7 @@ def _publish_status(resource: Resource, status: Resource.Status) -> None:
 
 def note_searchable(owner: Owner, session_id: str, at: datetime) -> None:
     """Record the time from which searches find the memories of an extracted resource."""
-    rows = Resource.objects.filter(owned_by(owner), session_id=session_id)
+    rows = Resource.objects.filter(owned_by(owner), session_id=session_id, state=State.LIVE)
     rows.filter(status=Resource.Status.EXTRACTED, searchable_at=None).update(searchable_at=at)
 
 
@@ -177,15 +178,17 @@ def note_flush_sent(resource: Resource, now: datetime) -> bool:
 
 
 def _unchanged(seen: Resource) -> QuerySet[Resource]:
-    """Return the resource unless it was claimed or settled since `seen` was read."""
+    """Return the resource unless it was claimed, settled or deleted since `seen` was read."""
     return Resource.objects.filter(
-        pk=seen.pk, status=seen.status, lease_holder=seen.lease_holder, attempts=seen.attempts
+        pk=seen.pk, state=State.LIVE, status=seen.status, lease_holder=seen.lease_holder, attempts=seen.attempts
     )
 
 
 def held(resource: Resource) -> QuerySet[Resource]:
-    """Return the resource while it has the lease with which it was read."""
-    return Resource.objects.filter(pk=resource.pk, status=Resource.Status.INGESTING, lease_holder=resource.lease_holder)
+    """Return the resource while it is live and has the lease with which it was read."""
+    return Resource.objects.filter(
+        pk=resource.pk, state=State.LIVE, status=Resource.Status.INGESTING, lease_holder=resource.lease_holder
+    )
 
 
 _MAX_RETRIED: Final = 1000
@@ -193,7 +196,7 @@ _MAX_RETRIED: Final = 1000
 
 def retry(resources: QuerySet[Resource], *, actor: Actor) -> int:
     """Reset those of the resources that failed, at most 1,000, to pending, and return their number."""
-    failed = resources.filter(status=Resource.Status.FAILED, deleted_at__isnull=True)
+    failed = resources.filter(state=State.LIVE, status=Resource.Status.FAILED)
     with transaction.atomic():
         found = dict(failed.order_by("created_at").values_list("resource_id", "user__user_id")[:_MAX_RETRIED])
         count = reopen(Resource.objects.filter(pk__in=found), timezone.now())

@@ -5,14 +5,15 @@ session, and ends with it; a session that was also deleted by itself stays so.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet, Value
+from django.db.models import Case, F, Q, QuerySet, Value, When
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -25,7 +26,7 @@ from core.messages import Message as _
 from core.persistence.files import stored_files
 from engines.registry import get_engine
 from resources import queries
-from resources.models import IN_TRASH, NOT_PURGED, Attachment, Resource
+from resources.models import Attachment, Resource
 from resources.services.claims import retry_delay
 from resources.states import RESOURCES
 from store import derived_memories, sessions
@@ -35,7 +36,16 @@ from store.port import Engine
 
 logger = logging.getLogger("memory_gateway.resources")
 
+IN_TRASH: Final = Q(state=State.TRASHED)
 _LONGEST_RETRY = timedelta(hours=1)
+_INGESTING = Resource.Status.INGESTING
+_INTERRUPTED: Final[Mapping[str, Any]] = {
+    "status": Case(When(status=_INGESTING, then=Value(Resource.Status.PENDING)), default=F("status")),
+    "lease_holder": "",
+    "leased_until": None,
+    "sealed_ingest_uri": "",
+}
+"""The columns with which a running ingestion ends without effect, and starts again after a restore."""
 
 
 def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at: datetime | None = None) -> Resource:
@@ -67,12 +77,9 @@ def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at
 def _delete(resource: Resource, actor: Actor, at: datetime) -> None:
     """Move a resource to the trash, with its session."""
     record_deletion(resource, actor, at)
-    # A worker that ingests it has lost its lease before the status changes.
-    Resource.objects.filter(pk=resource.pk).update(
-        updated_at=timezone.now(), lease_holder="", leased_until=None, sealed_ingest_uri=""
-    )
+    Resource.objects.filter(pk=resource.pk).update(updated_at=timezone.now(), **_INTERRUPTED)
     _refresh(resource)
-    if resource.former_status == Resource.Status.PENDING:
+    if resource.status == Resource.Status.PENDING:
         # The interrupted ingestion may still write to the session.
         with connection.cursor() as cursor:
             sessions.create(cursor, resource.owner, resource.session_id)
@@ -136,7 +143,7 @@ def _refresh(resource: Resource) -> None:
 
 def deletion_of(resource: Resource) -> list[str]:
     """Return the deletion of a resource in the trash as plain JSON, for `undo_deletions`."""
-    return [resource.pk, resource.deleted_at.isoformat()] if resource.deleted_at else []
+    return [resource.pk, resource.state_since.isoformat()] if resource.state_since else []
 
 
 def undo_deletions(deletions: Iterable[Sequence[str]], *, actor: Actor) -> int:
@@ -168,7 +175,7 @@ def restore_as(
         lock_caller(user_pk, user_id, no_key=True)
         found = queries.deleted_resource(user_pk, resource_id).select_for_update(of=("self",), no_key=True)
         if deleted_at is not None:
-            found = found.filter(deleted_at=deleted_at)
+            found = found.filter(state_since=deleted_at)
         resource = existing(found, _("There is no such resource in the trash."))
         _require_no_other(resource)
         for tombstone in _deletions_of(resource):
@@ -186,25 +193,21 @@ def restore_as(
 
 
 def purge(resource_id: str, *, actor: Actor, condition: Q = IN_TRASH, engine: Engine | None = None) -> Resource | None:
-    """Delete a resource permanently, with its file and its memories; return None if it does not meet the condition.
+    """Delete a resource permanently, with its file and its memories.
 
-    It disappears with the first commit. Cleanup that a crash or an outage interrupts stays pending in the row.
+    Return None if it does not meet the condition, or is purged already. It disappears with the first commit. The row's
+    `retry_at` records a cleanup that a crash or an outage interrupts.
     """
     with transaction.atomic():
         now = timezone.now()
-        found = Resource.objects.filter(condition & NOT_PURGED, pk=resource_id)
+        found = Resource.objects.filter(condition, pk=resource_id).exclude(state=State.PURGED)
         changed = found.update(
             state=State.PURGED,
-            status=Resource.Status.DELETED,
-            former_status="",
-            deleted_at=Coalesce("deleted_at", Value(now)),
+            state_since=Coalesce("state_since", Value(now)),
             updated_at=now,
-            cleanup_pending=True,
             attempts=0,
-            retry_at=None,
-            lease_holder="",
-            leased_until=None,
-            sealed_ingest_uri="",
+            retry_at=now,
+            **_INTERRUPTED,
         )
         if not changed:
             return None
@@ -216,7 +219,7 @@ def purge(resource_id: str, *, actor: Actor, condition: Q = IN_TRASH, engine: En
 
 
 def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resource:
-    """Clean up a purged resource; idempotent. After a failure, the cleanup stays pending with a retry time."""
+    """Clean up a purged resource; idempotent. A failure leaves the time of the next try in `retry_at`."""
     resource = Resource.objects.select_related("user").get(pk=resource_id)
     is_done = True
     try:
@@ -231,11 +234,11 @@ def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resour
         logger.warning("The file of %s could not be removed: %s", resource.resource_id, error)
         is_done = False
     if is_done:
-        resource.cleanup_pending, resource.storage_path, resource.retry_at = False, "", None
+        resource.storage_path, resource.retry_at = "", None
     else:
         resource.attempts += 1
         resource.retry_at = timezone.now() + retry_delay(resource.attempts, _LONGEST_RETRY)
-    resource.save(update_fields=["cleanup_pending", "storage_path", "retry_at", "attempts"])
+    resource.save(update_fields=["storage_path", "retry_at", "attempts"])
     return resource
 
 

@@ -25,7 +25,7 @@ from resources import queries
 from resources.models import Resource
 from resources.services.claims import reset, seal
 from resources.services.receiving import clean_filename, require_allowed
-from resources.services.uploading import ONGOING_STATUSES, ingest_and_wait, require_not_in_trash
+from resources.services.uploading import ingest_and_wait, require_not_in_trash
 from store.types import Owner
 
 
@@ -74,7 +74,7 @@ def register(principal: Principal, registration: Registration) -> Resource:
         require_allowed(known_type, "mime_type" if mime_types.normalize(registration.mime_type) else "filename")
     owner = Owner(principal.user_pk, principal.user_id, registration.app_id, registration.project_id)
     resource = _record_registration(principal, owner, registration, timezone.now())
-    if resource.status not in ONGOING_STATUSES:
+    if not resource.is_pending:
         return resource
     return ingest_and_wait(resource, registration.wait_seconds)
 

@@ -24,7 +24,7 @@ from documents.mime_types import ContentType
 from documents.reader import needs_parser
 from engines.registry import get_engine
 from resources import queries
-from resources.models import IN_TRASH, Attachment, Resource
+from resources.models import Attachment, Resource
 from resources.services.claims import (
     LEASE,
     RETRIED_FOR,
@@ -38,6 +38,7 @@ from resources.services.claims import (
 )
 from resources.services.deletion import finish_deletion
 from store.cover import is_attached
+from store.models import State
 from store.port import Engine, require_allowed_address
 from store.types import ContentItem, Message
 
@@ -189,8 +190,8 @@ def message_of(resource: Resource, ingest_uri: str | None = None) -> Message:
 
 
 def _message(resource: Resource, ingest_uri: str | None) -> Message:
-    is_external = resource.origin == Resource.Origin.EXTERNAL
-    source = Attachment.Source.EXTERNAL_RESOURCE if is_external else Attachment.Source.UPLOAD
+    is_registered = resource.origin == Resource.Origin.EXTERNAL
+    source = Attachment.Source.EXTERNAL_RESOURCE if is_registered else Attachment.Source.UPLOAD
     extras = {
         "resource_id": resource.resource_id,
         "source": str(source),
@@ -199,7 +200,7 @@ def _message(resource: Resource, ingest_uri: str | None) -> Message:
     }
     content_type: ContentType = resource.content_type  # type: ignore[assignment]
     item = ContentItem(content_type, name=resource.filename, mime_type=resource.mime_type or None, extras=extras)
-    if not is_external:
+    if not is_registered:
         if not stored_files().exists(resource.file_key):
             raise Unreadable(_("The stored file is missing. Upload it again."))
         item = replace(item, file=resource.file_key)
@@ -248,8 +249,8 @@ def _outcome_of_error(resource: Resource, error: EngineError, work: _Work) -> Ou
     if not error.is_permanent and (was_sent or _has_durable_source(resource)):
         at_least = timedelta(seconds=error.retry_after_seconds or 0)
         return _retried_failure(resource, error.detail, work.clock(), at_least)
-    is_external = resource.origin == Resource.Origin.EXTERNAL
-    message = joined(" ", [error.detail, _REGISTER_AGAIN]) if is_external else error.detail
+    is_registered = resource.origin == Resource.Origin.EXTERNAL
+    message = joined(" ", [error.detail, _REGISTER_AGAIN]) if is_registered else error.detail
     return Outcome(Resource.Status.FAILED, message)
 
 
@@ -273,6 +274,5 @@ def _clean_up_if_purged(resource: Resource, engine: Engine) -> None:
 
     The message of a resource in the trash stays, in its hidden session.
     """
-    deleted = Resource.objects.filter(pk=resource.pk, status=Resource.Status.DELETED)
-    if deleted.exclude(IN_TRASH).update(cleanup_pending=True):
+    if Resource.objects.filter(pk=resource.pk, state=State.PURGED).update(retry_at=timezone.now()):
         finish_deletion(resource.pk, engine=engine)

@@ -23,8 +23,9 @@ from core.persistence import files
 from core.persistence.file_keys import MESSAGE_FILES, FileKey
 from core.persistence.sql import has_tables
 from remote import outbox
-from resources import storage
-from resources.models import NOT_PURGED, Attachment, Resource, StorageIdentity
+from resources import queries, storage
+from resources.models import Attachment, Resource, StorageIdentity
+from store.models import State
 
 logger = logging.getLogger("memory_gateway.worker")
 _LOG_SECONDS = 600
@@ -159,7 +160,7 @@ def survey(*, is_new: bool = False) -> Survey:
         return Survey(0, len(existing), 0, len(existing))
     needed = set(_needed())
     # The files of purged resources may still exist.
-    purged = Resource.objects.filter(cleanup_pending=True).exclude(storage_path="")
+    purged = queries.pending_cleanups().exclude(storage_path="")
     known = needed.union(path.rpartition("/")[0] for path in purged.values_list("storage_path", flat=True).iterator())
     return Survey(len(needed), len(existing), len(needed - existing), len(existing - known))
 
@@ -214,7 +215,7 @@ def database_name() -> str:
 
 def _needed() -> Iterator[str]:
     """Yield the folders of all files that rows refer to, relative to the storage folder."""
-    uploads = Resource.objects.filter(NOT_PURGED).exclude(storage_path="")
+    uploads = Resource.objects.exclude(state=State.PURGED).exclude(storage_path="")
     for path in uploads.order_by().values_list("storage_path", flat=True).iterator():
         yield path.rpartition("/")[0]
     attached = Attachment.objects.filter(source=Attachment.Source.MEMORY_ADD).exclude(sha256="")

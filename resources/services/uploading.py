@@ -28,7 +28,6 @@ from store.types import Owner
 
 POLL_SECONDS = 0.1
 _MAX_RACES = 5
-ONGOING_STATUSES = {Resource.Status.PENDING, Resource.Status.INGESTING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def upload(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Act
     resource = _get_or_create(actor, owner, incoming, metadata)
     if resource.status == Resource.Status.FAILED:
         reopen(Resource.objects.filter(pk=resource.pk), timezone.now())
-    elif resource.status not in ONGOING_STATUSES:
+    elif not resource.is_pending:
         return resource
     return ingest_and_wait(resource, metadata.wait_seconds)
 
@@ -63,7 +62,7 @@ def ingest_and_wait(resource: Resource, seconds: float | None) -> Resource:
     while True:
         resource = Resource.objects.select_related("user").get(pk=resource.pk)
         remaining = deadline - time.monotonic()
-        if resource.status not in ONGOING_STATUSES or remaining <= 0:
+        if not resource.is_pending or remaining <= 0:
             return resource
         time.sleep(min(POLL_SECONDS, remaining))
 

@@ -14,7 +14,7 @@ ROLLING_SINCE = {
     ("operations", "0002_roles"),
     ("profiles", "0002_revision_agent"),
     ("remote", "0002_entries_of_messages"),
-    ("resources", "0005_state"),
+    ("resources", "0007_indexes_by_state"),
     ("store", "0013_meanings_of_columns"),
     ("webhooks", "0002_role"),
 }

@@ -15,7 +15,7 @@ from engines.registry import attached_remote, local_engine
 from operations.commands import Answer, OperationsCommand, Report
 from resources.models import Attachment, Resource
 from store import derived_memories, rollups
-from store.models import PendingEmbedding, PendingMedia, Session, owned_by
+from store.models import PendingEmbedding, PendingMedia, Session, State, owned_by
 from store.port import Remote
 from store.types import Owner
 from store.vectors import fill
@@ -31,7 +31,7 @@ _SECONDS = 10.0
 def attachments(user_pk: UUID | None, report: Report) -> Counts:
     """Attach each live file to its session, as an upload does. Files of older messages were not recorded."""
     attached = Attachment.objects.filter(resource=OuterRef("pk"))
-    missing = _filter_user(Resource.objects.filter(~Exists(attached), deleted_at__isnull=True), user_pk)
+    missing = _filter_user(Resource.objects.filter(~Exists(attached), state=State.LIVE), user_pk)
     total, done = missing.count(), 0
     for batch in _batches(missing):
         Attachment.objects.bulk_create((one.new_attachment() for one in batch), ignore_conflicts=True)
@@ -125,7 +125,7 @@ def media(user_pk: UUID | None, report: Report) -> Counts:
             "No endpoint is configured. Set MEMORY_GATEWAY_VISION_BASE_URL or MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL."
         )
     engine = local_engine()
-    found = _filter_user(Resource.objects.filter(content_type__in=["image", "audio"], deleted_at__isnull=True), user_pk)
+    found = _filter_user(Resource.objects.filter(content_type__in=["image", "audio"], state=State.LIVE), user_pk)
     found = found.exclude(storage_path="").select_related("user")
     total, done, queued = found.count(), 0, 0
     for batch in _batches(found):

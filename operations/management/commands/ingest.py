@@ -16,7 +16,7 @@ from resources.models import Resource
 from resources.services.claims import mark_extracted
 from resources.services.ingestion import try_ingest
 from resources.services.unfinished import UNFINISHED, Kind, unfinished_ingestions
-from store.models import Session, owned_by
+from store.models import Session, State, owned_by
 from store.port import Engine
 
 BATCH = 10_000
@@ -49,7 +49,7 @@ def recover_empty(*, user_id: str | None = None) -> Iterator[Step]:
         session__session_id=OuterRef("session_id"),
         session__deleted_at__isnull=True,
     )
-    found = Resource.objects.filter(Exists(sent), status=Resource.Status.EMPTY, deleted_at__isnull=True)
+    found = Resource.objects.filter(Exists(sent), state=State.LIVE, status=Resource.Status.EMPTY)
     if user_id is not None:
         found = found.filter(user__user_id=user_id)
     empty = list(found.select_related("user").order_by("created_at", "resource_id")[:BATCH])

@@ -11,7 +11,7 @@ from operations.commands import Answer, OperationsCommand
 from operations.reingest.plan import Plan, Target, plan
 from operations.reingest.run import Outcome, resume, run
 from resources.models import Resource
-from store.models import Session
+from store.models import Session, State
 
 
 class Command(OperationsCommand):
@@ -60,7 +60,7 @@ def _target(options: dict[str, Any]) -> Target:
     if len(given) != 1 or (options["session"] and given != ["user"]):
         raise InvalidInput("Specify what to ingest: --all, --user, --user with --session, or --resource.")
     if options["resource"]:
-        if not Resource.objects.filter(pk=options["resource"], deleted_at__isnull=True).exists():
+        if not Resource.objects.filter(pk=options["resource"], state=State.LIVE).exists():
             raise NotFound("There is no such resource.")
         return Target(resource_id=options["resource"])
     if options["all"]:
