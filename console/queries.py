@@ -260,10 +260,9 @@ def failure_causes() -> list[dict[str, Any]]:
 
 def failed_with_cause(key: str) -> QuerySet[Resource]:
     """Return the failed files whose error message has this key. Two statements."""
-    messages = waiting_for_operator().order_by().values_list("error_message", flat=True).distinct()
-    return waiting_for_operator().filter(
-        error_message__in=[message for message in messages if cause_key(message) == key]
-    )
+    failed = waiting_for_operator()
+    messages = failed.order_by().values_list("error_message", flat=True).distinct()
+    return failed.filter(error_message__in=[message for message in messages if cause_key(message) == key])
 
 
 def cause_key(message: str) -> str:

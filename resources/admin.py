@@ -7,16 +7,8 @@ from resources.models import Attachment, Resource, StorageIdentity
 @admin.register(Resource)
 class ResourceAdmin(PersonalAdmin):
     list_display = (
-        "resource_id",
-        "filename",
-        "user",
-        "status",
-        "state",
-        "origin",
-        "content_type",
-        "size_bytes",
-        "created_at",
-    )
+        "resource_id", "filename", "user", "status", "state", "origin", "content_type", "size_bytes", "created_at",
+    )  # fmt: skip
     list_filter = ("status", "state", "origin", "content_type", "created_at")
     list_select_related = ("user",)
     search_fields = ("user__user_id__exact", "resource_id__exact", "sha256__exact")

@@ -108,8 +108,7 @@ def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
         "attachments": list(found.attachments.order_by("pk")[:50]),
         "count": _memory_counts([found])[found.pk],
         "can_download": bool(found.storage_path) and found.state == State.LIVE,
-        "needs_other_file": found.public_status == Resource.Status.FAILED
-        and found.error_message in queries.LASTING_CAUSES,
+        "needs_other_file": found.public_status == "failed" and found.error_message in queries.LASTING_CAUSES,
     }
     return render(request, "console/resource.html", context)
 

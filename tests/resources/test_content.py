@@ -97,10 +97,9 @@ def test_an_outsider_gets_404(alice: Person, charlie: Person) -> None:
 
 def test_unknown_deleted_and_missing_files_are_404(alice: Person, storage: Path) -> None:
     assert alice.client.get("/resources/r_unknown/content").status_code == 404
-    lost, deleted = stored_resource(alice), stored_resource(alice)
+    lost, deleted = stored_resource(alice), stored_resource(alice, state="trashed")
     (storage / lost.storage_path).unlink()
     assert alice.client.get(f"/resources/{lost.resource_id}/content").status_code == 404
-    Resource.objects.filter(pk=deleted.pk).update(status="deleted", deleted_at=deleted.created_at)
     assert alice.client.get(f"/resources/{deleted.resource_id}/content").status_code == 404
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.db import connection, connections
-from django.db.utils import IntegrityError
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -56,7 +55,7 @@ def test_it_returns_the_documented_fields_and_keeps_the_file(alice: Person, stor
     assert list(response.json()) == list(uploaded)
     assert len(files_below(storage)) == Attachment.objects.count() == 1
     resource = Resource.objects.get()
-    assert (resource.status, resource.former_status, resource.cleanup_pending) == ("deleted", "extracted", False)
+    assert (resource.status, resource.state, resource.retry_at) == ("extracted", "trashed", None)
     assert alice.client.get("/resources").json() == {"resources": []}
 
 
@@ -234,14 +233,6 @@ def test_a_search_reads_the_state_of_the_resource(alice: Person, bob: Person) ->
     assert answer.scopes["all_user_memory"].hidden == 1
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("status", ["deleted", "ingesting"])
-def test_the_database_refuses_other_states_of_the_trash(alice: Person, status: str) -> None:
-    resource = stored_resource(alice)
-    with pytest.raises(IntegrityError):
-        Resource.objects.filter(pk=resource.pk).update(former_status=status, status="deleted")
-
-
 @pytest.mark.django_db(transaction=True)
 def test_deletions_restores_and_ingestions_at_once(alice: Person, storage: Path) -> None:
     """Whatever comes first, the memories are found if and only if the resource is not in the trash."""
@@ -268,7 +259,7 @@ def test_deletions_restores_and_ingestions_at_once(alice: Person, storage: Path)
         assert min(future.result(30) for future in running) > 3
     for _ in range(2):
         ingest(resource_id)
-        is_deleted = Resource.objects.get().deleted_at is not None
+        is_deleted = Resource.objects.get().state == "trashed"
         assert bool(search(alice, "walnut", scope=["all_user_memory"])["results"]) is not is_deleted
         assert bool(call(alice, "get", "/memories")["memories"]) is not is_deleted
         (restore if is_deleted else delete)(alice, resource_id)

@@ -33,8 +33,7 @@ def test_an_unknown_id_gets_an_empty_list(alice: Person, resource_id: str) -> No
 
 
 def test_a_deleted_resource_gives_an_empty_list(alice: Person) -> None:
-    resource = stored_resource(alice)
-    Resource.objects.update(status="deleted", deleted_at=resource.created_at)
+    resource = stored_resource(alice, state="trashed")
     assert alice.client.get(f"/resources/{resource.resource_id}").json() == {"resources": []}
 
 

@@ -217,7 +217,7 @@ def test_deleting_it_does_not_touch_the_external_file(alice: Person, tmp_path: P
     assert search_results(alice, "付款期限") == []
     assert purge(item["resource_id"], actor=Actor.command("tests"))
     assert (tmp_path / "contract.txt").read_bytes() == TEXT
-    assert not Resource.objects.filter(cleanup_pending=True).exists()
+    assert Resource.objects.get().retry_at is None
     assert not Attachment.objects.exists()
     assert not Memory.objects.exists()
     assert search_results(alice, "付款期限") == []

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,13 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from accounts.audit import Actor
 from core.background.leases import new_holder, renewed
 from core.errors import EngineRefused, EngineUnavailable, Unreadable
 from resources.models import Resource
 from resources.services import ingest
-from resources.services.claims import LEASE, Outcome, claim, held, retry_delay, settle
+from resources.services.claims import LEASE, Outcome, claim, held, reset, retry, retry_delay, settle
+from resources.services.unfinished import Kind, unfinished_ingestions
 from store.models import Memory, Session
 from tests.conftest import Person
 from tests.fake_engine import RecordingEngine
@@ -30,6 +32,7 @@ from tests.resources.test_purge import delete_and_purge
 pytestmark = pytest.mark.django_db
 
 UNAVAILABLE = EngineUnavailable("The memory engine is away.")
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 DEAD_PID = 2**22 + 1  # above the kernel's largest
 
 
@@ -162,7 +165,8 @@ def test_a_resource_deleted_during_ingestion_is_ingested_after_a_restore(alice: 
     resource = stored_resource(alice)
     engine = RecordingEngine()
     engine.during_add = lambda: delete(alice, resource.resource_id)
-    assert run(resource, engine).status == "deleted"
+    left = run(resource, engine)
+    assert (left.state, left.status, left.lease_holder) == ("trashed", "pending", "")
     assert [verb for verb, _ in engine.calls] == ["add"]
     assert Session.objects.get().hidden_at is not None
     engine.during_add = lambda: None
@@ -175,17 +179,39 @@ def test_a_resource_purged_during_ingestion_leaves_nothing_in_the_engine(alice: 
     resource = stored_resource(alice)
     engine = RecordingEngine()
     engine.during_add = lambda: delete_and_purge(alice, resource.resource_id, engine=engine)
-    assert run(resource, engine).status == "deleted"
+    assert run(resource, engine).state == "purged"
     assert engine.flushed == []
     assert [verb for verb, _ in engine.calls] == ["add", "delete", "delete"]
-    assert not Resource.objects.get().cleanup_pending
+    assert Resource.objects.get().retry_at is None
 
 
 def test_a_deleted_resource_is_not_ingested(alice: Person) -> None:
     resource, engine = stored_resource(alice), RecordingEngine()
     delete(alice, resource.resource_id)
-    assert run(resource, engine).status == "deleted"
+    assert run(resource, engine).state == "trashed"
     assert engine.added == []
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"status": "pending"},
+        {"status": "failed", "retry_at": LONG_AGO},
+        {"status": "failed"},
+        {"status": "ingesting", "lease_holder": "killed", "leased_until": LONG_AGO},
+    ],
+)
+def test_workers_and_operators_leave_resources_in_the_trash(alice: Person, columns: dict[str, Any]) -> None:
+    seen = stored_resource(alice, **columns)
+    assert [one.pk for one in unfinished_ingestions(timezone.now(), 10, kinds=Kind)] == [seen.pk]
+    deleted = delete(alice, seen.pk)
+    assert deleted.status == columns["status"].replace("ingesting", "pending")
+    assert unfinished_ingestions(timezone.now(), 10, kinds=Kind) == []
+    assert claim(seen.pk, timezone.now()) is None
+    assert not reset(seen, None, timezone.now())  # the caller read the row before the deletion
+    assert retry(Resource.objects.all(), actor=Actor.command("tests")) == 0
+    assert restore(alice, seen.pk).status == deleted.status
+    assert claim(seen.pk, timezone.now()) is not None
 
 
 def test_an_unexpected_exception_leaves_a_retry(alice: Person) -> None:

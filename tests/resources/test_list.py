@@ -61,8 +61,8 @@ def test_the_list_can_be_restricted_to_a_scope(alice: Person) -> None:
 
 def test_resources_of_others_and_deleted_ones_are_not_listed(alice: Person, bob: Person) -> None:
     stored_resource(bob)
-    deleted = stored_resource(alice, status="deleted")
-    Resource.objects.filter(pk=deleted.pk).update(deleted_at=deleted.created_at)
+    stored_resource(alice, state="trashed")
+    stored_resource(alice, state="purged")
     assert listed(alice) == []
 
 

@@ -31,6 +31,7 @@ from resources import quarantine, services
 from resources.models import Attachment, Resource
 from resources.services import storage_binding
 from resources.services.ingestion import try_ingest
+from resources.tasks import Reconciler
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call, search
 from tests.object_store import BUCKET, PREFIX, Bucket, wrong_answers
@@ -318,10 +319,14 @@ def test_a_purge_without_the_store_stays_pending(alice: Person, bucket: Bucket) 
     alice.client.delete(f"/resources/{resource.resource_id}")
     bucket.use(AWAY)
     services.purge(resource.pk, actor=ACTOR)
-    assert Resource.objects.get().cleanup_pending
+    due = Resource.objects.get().retry_at
+    assert due is not None
     bucket.use(bucket.endpoint)
-    services.finish_deletion(resource.pk)
-    assert not Resource.objects.get().cleanup_pending
+    reconciler = Reconciler()
+    assert reconciler.finish_deletions(due - timedelta(seconds=1)) == 0
+    assert reconciler.finish_deletions(due) == 1
+    assert Resource.objects.get().retry_at is None
+    assert reconciler.finish_deletions(due + timedelta(days=1)) == 0
     assert bucket.objects() == []
 
 

@@ -33,13 +33,13 @@ def delete_and_purge(person: Person, resource_id: str, *, engine: Any = None) ->
 @pytest.mark.django_db(transaction=True)
 def test_it_removes_the_file_and_is_audited(alice: Person, storage: Path) -> None:
     resource_id = upload(alice).json()["resource_id"]
-    deleted_at = delete(alice, resource_id).deleted_at
+    deleted_at = delete(alice, resource_id).state_since
     assert purge(resource_id, actor=ACTOR)
     assert files_below(storage) == []
     assert not Attachment.objects.exists()
     resource = Resource.objects.get()
-    assert (resource.status, resource.former_status, resource.cleanup_pending) == ("deleted", "", False)
-    assert (resource.storage_path, resource.deleted_at) == ("", deleted_at)
+    assert (resource.state, resource.state_since) == ("purged", deleted_at)
+    assert (resource.storage_path, resource.retry_at) == ("", None)
     event = AuditEvent.objects.get(action="resource.purge")
     assert (event.subject_id, event.user_id, event.actor) == (resource_id, "alice", "tests")
 
@@ -73,20 +73,19 @@ def test_the_session_is_deleted_in_the_engine(alice: Person) -> None:
 def test_an_unavailable_engine_leaves_the_cleanup_pending(alice: Person, storage: Path) -> None:
     engine, resource = RecordingEngine(failures={"delete": [EngineUnavailable("away")]}), stored_resource(alice)
     deleted = delete_and_purge(alice, resource.resource_id, engine=engine)
-    assert deleted.status == "deleted"
+    assert deleted.state == "purged"
     assert files_below(storage) == []
-    assert deleted.cleanup_pending
     assert deleted.retry_at is not None
     assert deleted.retry_at > timezone.now()
     finished = services.finish_deletion(resource.resource_id, engine=engine)
-    assert not finished.cleanup_pending
+    assert finished.retry_at is None
     assert engine.deleted == [resource.session_id]
 
 
 @pytest.mark.django_db
 def test_a_permanent_error_of_the_engine_ends_the_cleanup(alice: Person) -> None:
     engine, resource = RecordingEngine(failures={"delete": [EngineRefused("no such call")]}), stored_resource(alice)
-    assert not delete_and_purge(alice, resource.resource_id, engine=engine).cleanup_pending
+    assert delete_and_purge(alice, resource.resource_id, engine=engine).retry_at is None
 
 
 @pytest.mark.django_db
@@ -102,6 +101,8 @@ def test_a_crash_leaves_the_cleanup_pending(alice: Person, storage: Path) -> Non
     with pytest.raises(Crash):
         delete_and_purge(alice, resource.resource_id, engine=CrashingEngine())
     left = Resource.objects.get()
-    assert (left.status, left.cleanup_pending) == ("deleted", True)
+    assert left.state == "purged"
+    assert left.retry_at is not None
+    assert left.retry_at <= timezone.now()
     assert len(files_below(storage)) == 1
     assert purge(resource.resource_id, actor=ACTOR) is None

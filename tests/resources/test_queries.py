@@ -17,12 +17,11 @@ pytestmark = pytest.mark.django_db
 
 def test_only_the_owners_extracted_resources_are_searchable(alice: Person, bob: Person) -> None:
     wanted = [stored_resource(alice, status="extracted") for _ in range(3)]
-    for status in ("pending", "ingesting", "empty", "failed", "deleted"):
+    for status in ("pending", "ingesting", "empty", "failed"):
         stored_resource(alice, status=status)
     stored_resource(alice, status="extracted", app_id="shop")
     stored_resource(bob, status="extracted")
-    deleted = stored_resource(alice, status="extracted")
-    Resource.objects.filter(pk=deleted.pk).update(deleted_at=deleted.created_at)
+    stored_resource(alice, status="extracted", state="trashed")
     assert searchable_sessions(alice.owner) == tuple(made.session_id for made in wanted)
 
 
