@@ -220,13 +220,14 @@ def add_files(owner: Owner) -> dict[str, int]:
         session_id = resource_session_id(owner.user_id, resource_id)
         resource = Resource.objects.create(
             resource_id=resource_id, user_id=owner.user_pk, session_id=session_id, filename=f"供应商手册-{state}.pdf",
-            content_type="pdf", mime_type="application/pdf", size_bytes=4_200_000, status=state, attempts=1,
+            content_type="pdf", mime_type="application/pdf", size_bytes=4_200_000, attempts=1,
+            status="extracted" if state == "deleted" else state,
             sha256=sha256(resource_id.encode()).hexdigest(),
             error_message=ENCRYPTED if state == "failed" else "",
             lease_holder="another process" if state == "ingesting" else "",
             leased_until=NOW + timedelta(days=1) if state == "ingesting" else None,
-            former_status="extracted" if state == "deleted" else "",
-            deleted_at=NOW if state == "deleted" else None,
+            state="trashed" if state == "deleted" else "live",
+            state_since=NOW if state == "deleted" else None,
         )  # fmt: skip
         if state == "extracted":
             Attachment.objects.create(user_id=owner.user_pk, session_id=session_id, resource=resource, source="upload",

@@ -63,7 +63,7 @@ def test_a_file_that_was_uploaded_again_is_not_restored(admin_client: Client, al
     second = upload(alice)["resource_id"]
     answer = admin_client.post(reverse("console:trash-resources"), {"do": "restore", "id": first}, follow=True)
     assert f"contract.txt: The same file was added again as {second}." in answer.content.decode()
-    assert Resource.objects.get(pk=first).former_status == "extracted"
+    assert Resource.objects.get(pk=first).state == "trashed"
 
 
 def test_files_are_purged_after_a_preview(admin_client: Client, alice: Person, storage: Path) -> None:

@@ -57,7 +57,7 @@ def add_data(owner: Owner, number: int) -> None:
     )  # fmt: skip
     Resource.objects.create(
         user_id=owner.user_pk, session_id=f"resource:{owner.user_id}:gone-{number}", filename=f"gone-{number}.pdf",
-        status="deleted", former_status="extracted", deleted_at=timezone.now(),
+        status="extracted", state="trashed", state_since=timezone.now(),
     )  # fmt: skip
     remember(owner, "Gone", session_id=f"chat:gone-{number}")
     decisions.delete_session(owner, f"chat:gone-{number}", actor=ACTOR)

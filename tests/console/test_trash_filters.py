@@ -102,8 +102,8 @@ def test_sessions_and_files_are_narrowed_too(admin_client: Client, alice: Person
         assert "chat:office" not in page
     for name in ("map.pdf", "list.pdf"):
         Resource.objects.create(
-            user_id=alice.user_pk, session_id=name, filename=name, status="deleted", former_status="extracted",
-            deleted_at=timezone.now(), cleanup_pending=False,
+            user_id=alice.user_pk, session_id=name, filename=name, status="extracted", state="trashed",
+            state_since=timezone.now(),
         )  # fmt: skip
     page = content(admin_client, kind="resources", q="map")
     assert "map.pdf" in page

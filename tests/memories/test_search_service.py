@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -64,9 +65,17 @@ def test_resources_without_any_resource_calls_no_engine(alice: Person) -> None:
     assert engine.calls == 0
 
 
-@pytest.mark.parametrize("status", ["pending", "ingesting", "empty", "failed", "deleted"])
-def test_only_extracted_resources_are_searched(alice: Person, status: str) -> None:
-    make_resource(alice, status=status)
+@pytest.mark.parametrize(
+    "columns",
+    [
+        *({"status": status} for status in ("pending", "ingesting", "empty", "failed")),
+        {"state": "trashed"},
+        {"state": "trashed", "status": "failed", "searchable_at": datetime(2026, 1, 1, tzinfo=UTC)},
+        {"state": "purged"},
+    ],
+)
+def test_only_live_extracted_resources_are_searched(alice: Person, columns: dict[str, Any]) -> None:
+    make_resource(alice, **columns)
     engine = ScriptedEngine()
     run_search(alice, engine, "resources")
     assert engine.calls == 0

@@ -21,7 +21,7 @@ from django.test import Client
 
 from accounts.models import MemoryUser
 from memories.models import Tombstone
-from operations.archives import repairs
+from operations.archives import old_archives, repairs
 from operations.archives.serialization import fields_of
 from operations.tables import MEMORIES
 from resources.models import Resource
@@ -107,6 +107,8 @@ def test_everything_of_the_archive_arrives(archive: Path, storage: Path, tmp_pat
         if name.endswith("/tombstones.jsonl"):  # the ledger has more than the tombstones of old
             known = {row["tombstone_id"] for row in old}
             new = [row for row in new if row["tombstone_id"] in known]
+        if name.endswith("/resources.jsonl"):
+            old = [old_archives.resource(row) for row in old]
         for before, after in zip(old, new, strict=True):  # a row is hidden since the time of its tombstone
             hidden = {"hidden_at": after["hidden_at"]} if before.get("hidden_at") and after["hidden_at"] else {}
             before.pop("sent_at", None)  # in the outbox since version 3

@@ -16,14 +16,20 @@ from django.test import Client
 
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, AuditSubject, MemoryUser
+from core.errors import EngineUnavailable
 from memories.models import Override, OverrideRevision, Tombstone
 from operations import tables
 from resources.models import Resource
+from resources.queries import pending_cleanups
 from store.models import Memory, Session
 from tests import forked
 from tests.conftest import Person, make_person
+from tests.fake_engine import RecordingEngine
 from tests.memories.calls import call, id_of, purge_resource, say, upload
+from tests.operations import edit_archive
 from tests.operations.sample_data import add_sent_message, create_sample_data, search_texts
+from tests.resources.forms import stored_resource
+from tests.resources.test_purge import delete_and_purge
 from tests.server import migrated_file, server_environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -235,21 +241,45 @@ def test_replace_does_not_restore_what_was_deleted_since(alice: Person, storage:
     call(alice, "delete", "/sessions/chat:c3")
     purge_resource(alice, sample.resource_id)
     call(alice, "delete", f"/resources/{other}")
-    deleted_at = Resource.objects.get(pk=other).deleted_at
+    deleted_at = Resource.objects.get(pk=other).state_since
     before = search_texts(alice, "walnut")
     run("import_memory", str(tmp_path / "all.tar"), "--on-conflict", "replace")
     assert search_texts(alice, "walnut") == before
     assert not Memory.objects.filter(text__in=["The walnut whisper.", "The walnut secret."]).exists()
     call(alice, "get", f"/memories/{secret}", status=404)
     assert not (storage / str(alice.user_pk) / sample.resource_id).exists()
-    assert Resource.objects.get(pk=sample.resource_id).status == "deleted"
-    assert Resource.objects.get(pk=other).deleted_at == deleted_at
+    assert Resource.objects.get(pk=sample.resource_id).state == "purged"
+    assert Resource.objects.get(pk=other).state_since == deleted_at
     call(alice, "post", f"/resources/{other}/restore")
     call(alice, "post", f"/resources/{sample.resource_id}/restore", status=404)
     assert "The other walnut." in search_texts(alice, "walnut")
     call(alice, "post", f"/memories/{tea}/restore")
     call(alice, "post", "/sessions/chat:c3/restore")
     assert "I like walnut tea." in search_texts(alice, "walnut")
+
+
+@pytest.mark.parametrize("change", [{"state": "live"}, {"state_since": None}, {"state": "expired"}])
+def test_a_deleted_file_stays_deleted_if_one_of_its_columns_says_so(
+    alice: Person, storage: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    resource_id = upload(alice, "other.txt", "The other walnut.")["resource_id"]
+    call(alice, "delete", f"/resources/{resource_id}")
+    export(tmp_path / "all.tar")
+    edit_archive.change_first_line(tmp_path / "all.tar", f"users/{alice.user_pk}/resources.jsonl", change)
+    remove_all_users(storage)
+    run("import_memory", str(tmp_path / "all.tar"))
+    assert (Resource.objects.get().state, Resource.objects.get().state_since is None) == ("trashed", False)
+    assert search_texts(new_key(alice), "walnut") == []
+
+
+def test_the_pending_cleanup_of_a_purged_file_arrives(alice: Person, storage: Path, tmp_path: Path) -> None:
+    engine = RecordingEngine(failures={"delete": [EngineUnavailable("away")]})
+    due = delete_and_purge(alice, stored_resource(alice).pk, engine=engine).retry_at
+    export(tmp_path / "all.tar")
+    remove_all_users(storage)
+    run("import_memory", str(tmp_path / "all.tar"))
+    [resource] = pending_cleanups()
+    assert (resource.state, resource.retry_at) == ("purged", due)
 
 
 def test_erased_users_are_not_imported(alice: Person, bob: Person, storage: Path, tmp_path: Path) -> None:
@@ -308,7 +338,7 @@ def test_a_missing_file_is_reported(alice: Person, storage: Path, tmp_path: Path
 
 def test_purged_rows_are_exported_unchanged(alice: Person, storage: Path, tmp_path: Path) -> None:
     create_sample_data(alice)
-    call(alice, "delete", f"/resources/{Resource.objects.get(deleted_at=None).resource_id}")
+    call(alice, "delete", f"/resources/{Resource.objects.get(state='live').resource_id}")
     run("purge_trash", "--older-than", "0")
     assert set(Resource.objects.values_list("filename", flat=True)) == {""}
     first = export(tmp_path / "first.tar")

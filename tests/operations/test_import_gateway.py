@@ -134,7 +134,7 @@ def test_everything_arrives_with_its_fields_once(original: OriginalGateway, ever
     assert Resource.objects.get(pk=EXTERNAL).source_uri == "minio://bucket/chart.png"
     assert Resource.objects.get(pk=UPLOADED).app_id == "walks"
     gone = Resource.objects.get(pk=DELETED)
-    assert (gone.status, gone.storage_path) == ("deleted", "")
+    assert (gone.state, gone.state_since is not None, gone.storage_path) == ("purged", True, "")
     pictures = Attachment.objects.filter(session_id="chat:c_1").order_by("name")
     assert [one.name for one in pictures] == ["cat.png", "pic.png"]
     assert pictures[0].internal_uri == "https://example.org/cat.png"

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
@@ -28,6 +29,7 @@ from tests.operations.sample_data import search_texts
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ARCHIVES = Path(__file__).parent / "archives"
+AT = "2026-11-22T11:27:10+00:00"
 EXPECTED: dict[str, Any] = json.loads((ARCHIVES / "export-2cf1f0d.json").read_text())
 
 
@@ -119,6 +121,53 @@ def test_purged_journal_rows_stay_purged() -> None:
 def test_an_invalid_batch_id_is_rejected(batch_id: str) -> None:
     with pytest.raises(InvalidInput, match="is not a call ID"):
         old_archives.memory(journal_row(batch_id))
+
+
+LATER = "2026-11-22T11:30:00+00:00"
+FORMER_RESOURCE: dict[str, Any] = {
+    "status": "extracted", "former_status": "", "deleted_at": None, "cleanup_pending": False, "updated_at": LATER,
+    "retry_at": None,
+}  # fmt: skip
+TRASHED = {"state": "trashed", "status": "extracted", "state_since": AT, "retry_at": None}
+PURGED = {"state": "purged", "status": "failed", "state_since": AT, "retry_at": None}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, {"state": "live", "status": "extracted", "state_since": None, "retry_at": None}),
+        ({"status": "deleted", "former_status": "extracted", "deleted_at": AT}, TRASHED),
+        ({"status": "deleted", "former_status": "ingesting", "deleted_at": AT}, {**TRASHED, "status": "pending"}),
+        ({"status": "deleted", "deleted_at": AT}, PURGED),
+        ({"status": "deleted", "deleted_at": AT, "cleanup_pending": True}, {**PURGED, "retry_at": AT}),
+        ({"status": "deleted", "deleted_at": AT, "cleanup_owed": True}, {**PURGED, "retry_at": AT}),
+        # Contradictions: one column says that it is deleted.
+        ({"former_status": "extracted"}, {**TRASHED, "state_since": LATER}),
+        ({"former_status": "empty", "deleted_at": AT}, {**TRASHED, "status": "empty"}),
+        ({"deleted_at": AT}, PURGED),
+        ({"status": "deleted"}, {**PURGED, "state_since": LATER}),
+        ({"cleanup_pending": True}, {**PURGED, "state_since": LATER, "retry_at": LATER}),
+        ({"former_status": "extracted", "deleted_at": AT, "cleanup_pending": True}, {**PURGED, "retry_at": AT}),
+    ],
+)
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_the_deletion_of_a_resource_becomes_its_state(
+    change: dict[str, Any], expected: dict[str, Any], version: int
+) -> None:
+    converter = old_archives.Converter(uuid4(), version)
+    assert converter.rows("resources", {**FORMER_RESOURCE, **change}) == [{**expected, "updated_at": LATER}]
+
+
+def test_a_resource_without_the_time_of_its_deletion_is_rejected() -> None:
+    with pytest.raises(InvalidInput, match="lacks deleted_at"):
+        old_archives.resource({name: value for name, value in FORMER_RESOURCE.items() if name != "deleted_at"})
+
+
+@pytest.mark.parametrize("table", ["memories", "outbox", "tombstones"])
+def test_other_rows_of_version_3_stay(table: str) -> None:
+    converter = old_archives.Converter(uuid4(), 3)
+    row = journal_row("purged")
+    assert (converter.source_of(table), converter.rows(table, row)) == (table, [row])
 
 
 @pytest.mark.parametrize("row", [None, [], {"payload": []}, {"payload": {}}, {"payload": {}, "batch_id": 1}])

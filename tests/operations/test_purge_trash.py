@@ -48,9 +48,9 @@ def make_older(days: int) -> None:
     """Make all deletions so many days old. The session of a resource is hidden since the deletion of the resource."""
     at = timezone.now() - timedelta(days=days)
     Tombstone.objects.update(created_at=at)
-    for resource in Resource.objects.exclude(former_status=""):
-        Session.objects.filter(hidden_at=resource.deleted_at).update(hidden_at=at)
-        Resource.objects.filter(pk=resource.pk).update(deleted_at=at)
+    for resource in Resource.objects.filter(state="trashed"):
+        Session.objects.filter(hidden_at=resource.state_since).update(hidden_at=at)
+        Resource.objects.filter(pk=resource.pk).update(state_since=at)
 
 
 def test_only_old_deletions_are_purged(alice: Person, storage: Path) -> None:
@@ -251,4 +251,4 @@ def test_the_worker_purges_in_batches(alice: Person, storage: Path, monkeypatch:
     rounds = [purge_trash(Round()) for _ in range(left + 1)]
     assert rounds == [True] * left + [False]
     assert trash(alice) == []
-    assert not Resource.objects.exclude(former_status="").exists()
+    assert not Resource.objects.filter(state="trashed").exists()

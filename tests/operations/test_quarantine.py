@@ -82,11 +82,11 @@ def test_each_orphan_is_moved_to_a_dated_folder_and_logged(
 
 def test_a_quarantined_folder_can_be_moved_back(alice: Person, storage: Path) -> None:
     resource = stored_resource(alice)
-    Resource.objects.filter(pk=resource.pk).update(user_id=alice.user_pk, deleted_at=timezone.now())
+    Resource.objects.filter(pk=resource.pk).update(user_id=alice.user_pk, state="purged")
     write_old_file(storage / resource.storage_path)
     assert orphans.clear(timezone.now()) == 1
     (moved,) = in_quarantine(storage)
-    Resource.objects.filter(pk=resource.pk).update(deleted_at=None)
+    Resource.objects.filter(pk=resource.pk).update(state="live")
     (storage / moved).parent.rename((storage / resource.storage_path).parent)
     download = alice.client.get(f"/resources/{resource.pk}/content")
     assert (download.status_code, b"".join(download.streaming_content)) == (200, b"text")  # type: ignore[attr-defined]
@@ -117,11 +117,11 @@ def test_quarantined_files_are_removed_after_thirty_days(alice: Person, storage:
 
 def test_quarantined_files_with_a_row_are_not_removed(alice: Person, storage: Path) -> None:
     resource = stored_resource(alice)
-    Resource.objects.filter(pk=resource.pk).update(deleted_at=timezone.now())
+    Resource.objects.filter(pk=resource.pk).update(state="purged")
     write_old_file(storage / resource.storage_path)
     now = timezone.now()
     assert orphans.clear(now) == 1
-    Resource.objects.filter(pk=resource.pk).update(deleted_at=None)
+    Resource.objects.filter(pk=resource.pk).update(state="live")
     assert orphans.clear(now + timedelta(days=31)) == 0
     assert len(in_quarantine(storage)) == 1
 

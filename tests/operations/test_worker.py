@@ -169,13 +169,12 @@ def test_an_interrupted_deletion_is_finished(alice: Person, storage: Path, harne
     assert harness.run_round().deletions == 0
     assert harness.engine.deleted == [resource.session_id]
     assert files_below(storage) == []
-    assert not Resource.objects.get().cleanup_pending
+    assert Resource.objects.get().retry_at is None
 
 
 def test_only_old_files_without_a_row_are_moved(alice: Person, storage: Path) -> None:
     kept = stored_resource(alice)
-    deleted = stored_resource(alice)
-    Resource.objects.filter(pk=deleted.pk).update(status="deleted", deleted_at=timezone.now())
+    deleted = stored_resource(alice, state="purged")
     orphan = storage / str(alice.user_pk) / new_resource_id() / "content.txt"
     fresh = storage / str(alice.user_pk) / new_resource_id() / "content.txt"
     attachment = storage / str(alice.user_pk) / "memory_attachments" / "a.png"

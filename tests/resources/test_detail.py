@@ -6,7 +6,6 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from resources.models import Resource
 from tests.conftest import Person
 from tests.resources.forms import stored_resource
 

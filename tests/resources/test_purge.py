@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from core.errors import EngineRefused, EngineUnavailable
 from resources import services
 from resources.models import Attachment, Resource
 from resources.services import purge
+from resources.tasks import Reconciler
 from tests.conftest import Person
 from tests.fake_engine import RecordingEngine
 from tests.memories.calls import call
@@ -80,6 +82,25 @@ def test_an_unavailable_engine_leaves_the_cleanup_pending(alice: Person, storage
     finished = services.finish_deletion(resource.resource_id, engine=engine)
     assert finished.retry_at is None
     assert engine.deleted == [resource.session_id]
+
+
+@pytest.mark.django_db
+def test_a_file_that_cannot_be_removed_is_removed_later(alice: Person, storage: Path) -> None:
+    resource = stored_resource(alice)
+    path = storage / resource.storage_path
+    path.unlink()
+    path.mkdir()  # a folder cannot be removed as a file
+    purged = delete_and_purge(alice, resource.resource_id)
+    assert (purged.state, purged.storage_path, purged.attempts) == ("purged", resource.storage_path, 1)
+    due = purged.retry_at
+    assert due is not None
+    reconciler = Reconciler()
+    assert reconciler.finish_deletions(due - timedelta(milliseconds=1)) == 0
+    path.rmdir()
+    path.write_text("x")
+    assert reconciler.finish_deletions(due) == 1
+    assert files_below(storage) == []
+    assert (Resource.objects.get().storage_path, Resource.objects.get().retry_at) == ("", None)
 
 
 @pytest.mark.django_db

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from resources.models import Attachment, Resource
+from resources.models import Attachment
 from resources.queries import AttachmentRow, attachments_of, searchable_sessions
 from tests.conftest import Person
 from tests.resources.forms import stored_resource

@@ -59,7 +59,7 @@ def test_an_unfinished_resource_in_the_trash_is_ingested_after_detaching(
     get_engine().add(gateway.owner, resource.session_id, [message_of(resource)])
     delete(gateway.person, resource.resource_id)
     gateway.detach()
-    assert services.ingest(resource.resource_id).status == "deleted"
+    assert services.ingest(resource.resource_id).state == "trashed"
     restore(gateway.person, resource.resource_id)
     assert services.ingest(resource.resource_id).status == "extracted"
     assert len(gateway.search_texts("report")) == 1
