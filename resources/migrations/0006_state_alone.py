@@ -9,11 +9,21 @@ def move_deletions_to_state(apps, schema_editor):
     """Keep what the former columns say and `state` does not: the status before a deletion, and a pending cleanup.
 
     A purge forgot the status of its resource, which no answer or page shows: `failed` is a status without pending work.
+    Each row is updated once: after a second update, PostgreSQL would not alter the table in the same transaction.
     """
     resources = apps.get_model("resources", "Resource").objects.using(schema_editor.connection.alias)
     resources.filter(state="trashed").update(status=F("former_status"))
-    resources.filter(state="purged").update(status="failed", retry_at=None)
-    resources.filter(state="purged", cleanup_pending=True).update(retry_at=django.utils.timezone.now())
+    purged = resources.filter(state="purged")
+    purged.filter(cleanup_pending=False).update(status="failed", retry_at=None)
+    purged.filter(cleanup_pending=True).update(status="failed", retry_at=django.utils.timezone.now())
+
+
+def move_deletions_back(apps, schema_editor):
+    resources = apps.get_model("resources", "Resource").objects.using(schema_editor.connection.alias)
+    resources.filter(state="trashed").update(former_status=F("status"), status="deleted")
+    purged = resources.filter(state="purged")
+    purged.filter(retry_at__isnull=True).update(status="deleted")
+    purged.filter(retry_at__isnull=False).update(status="deleted", cleanup_pending=True, retry_at=None)
 
 
 class Migration(migrations.Migration):
@@ -32,7 +42,7 @@ class Migration(migrations.Migration):
         migrations.RemoveIndex("resource", "resource_cleanup_pending"),
         migrations.RemoveIndex("resource", "resource_in_trash"),
         migrations.RemoveIndex("resource", "resource_waiting"),
-        migrations.RunPython(move_deletions_to_state, migrations.RunPython.noop, elidable=True),
+        migrations.RunPython(move_deletions_to_state, move_deletions_back, elidable=True),
         migrations.RemoveField("resource", "former_status"),
         migrations.RemoveField("resource", "cleanup_pending"),
         migrations.RenameField("resource", "deleted_at", "state_since"),

@@ -83,7 +83,7 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
         "hostile_job": str(last.pk) if last else "",
         "session": Session.objects.get(session_id=tombstones[0].session_id, user=owner.user_pk).pk,
         "hostile_file": str(Resource.objects.filter(user=user).get().pk),
-        **{f"file_{one.status}": one.pk for one in found},
+        **{f"file_{one.public_status}": one.pk for one in found},
     }
 
 

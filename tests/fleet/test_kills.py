@@ -86,7 +86,7 @@ def seconds_until_back(fleet: Fleet, person: RemotePerson) -> float:
 
 def settle_and_check(fleet: Fleet, load: Load) -> None:
     """Wait until no work is left, then look for every marker."""
-    pending = "SELECT count(*) FROM resources_resource WHERE status IN ('pending', 'ingesting')"
+    pending = "SELECT count(*) FROM resources_resource WHERE state = 'live' AND status IN ('pending', 'ingesting')"
     wait_until(lambda: fleet.rows(pending) == [(0,)], SETTLED_SECONDS)
     assert not load.violations, load.violations[:20]
     found = {marker: load.texts(person, marker) for marker, person in (load.stored | load.deleted).items()}

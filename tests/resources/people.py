@@ -15,7 +15,7 @@ from resources import quarantine
 from resources.services.storage_binding import FILE
 from tests.server import RunningServer
 
-_COLUMNS = ("resource_id", "session_id", "status", "attempts", "storage_path", "sha256", "error_message")
+_COLUMNS = ("resource_id", "session_id", "state", "status", "attempts", "storage_path", "sha256", "error_message")
 _MEMORIES = """
 SELECT session.session_id, count(*), count(DISTINCT memory.text)
 FROM store_memory memory JOIN store_session session ON session.id = memory.session_id

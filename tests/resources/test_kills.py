@@ -99,9 +99,9 @@ def assert_no_duplicates(server: RunningServer, load: Load) -> None:
     for row in found["resources"]:
         memories, texts = found["memories"].get(row["session_id"], [0, 0])
         assert memories == texts
-        if row["status"] != "deleted":  # those in the trash keep the memories that they had
+        if row["state"] == "live":  # those in the trash keep the memories that they had
             assert bool(memories) == (row["status"] == "extracted"), row
-    live = [row for row in found["resources"] if row["status"] == "extracted"]
+    live = [row for row in found["resources"] if (row["state"], row["status"]) == ("live", "extracted")]
     assert len({row["sha256"] for row in live}) == len(live)
     assert found["attachments"] == len(found["resources"])
 

@@ -14,6 +14,7 @@ from resources.models import Resource
 from resources.services import IncomingFile, Upload, upload
 from tests.conftest import Person
 from tests.resources.queueing import ingesting_by
+from tests.resources.test_delete import delete
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ACTOR = Actor.command("tests")
@@ -66,3 +67,14 @@ def test_a_duplicate_of_an_unfinished_resource_waits_for_its_ingestion(alice: Pe
         threading.Timer(0.1, release.set).start()
         second = upload(alice.owner, incoming("Same."), Upload(wait_seconds=10), actor=ACTOR)
         assert (second.resource_id, second.status) == (first.resource_id, "extracted")
+
+
+def test_it_does_not_wait_for_a_file_that_is_deleted_meanwhile(alice: Person) -> None:
+    def work(resource_id: str, **_: object) -> None:
+        delete(alice, resource_id)
+
+    started_at = time.monotonic()
+    with ingesting_by(work):
+        resource = upload(alice.owner, incoming("Unwanted."), Upload(wait_seconds=20), actor=ACTOR)
+    assert (resource.state, resource.status) == ("trashed", "pending")
+    assert time.monotonic() - started_at < 10

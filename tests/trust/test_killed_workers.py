@@ -330,7 +330,7 @@ def settle(server: RunningServer, clients: list[Client], seconds: float) -> None
             assert eventually(lambda c=client, s=session_id: c.flush(s), MAX_WAIT_SECONDS)  # type: ignore[misc]
     pending = """
         SELECT (SELECT count(*) FROM store_pendingembedding), (SELECT count(*) FROM store_pendingextraction),
-               (SELECT count(*) FROM resources_resource WHERE status <> 'extracted' AND deleted_at IS NULL)
+               (SELECT count(*) FROM resources_resource WHERE status <> 'extracted' AND state = 'live')
     """
     assert eventually(lambda: server.rows(pending) == [(0, 0, 0)], seconds), server.rows(pending)
     # A process whose last call failed says so until a minute after its pause (of at most a minute).
