@@ -57,7 +57,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
     if values["state"] == DELETED:
         rows = rows.exclude(state=State.LIVE)
     else:
-        rows = queries.narrowed(rows.filter(state=State.LIVE), status=values["state"])
+        rows = queries.narrowed(rows, state=State.LIVE, status=values["state"])
     found = newest_first(rows, filters, time="created_at")
     owners = (row.user.user_id for row in found.rows)
     record_list(request, "resource.list", filters, owners)

@@ -1,4 +1,4 @@
-"""Operations of migrations, most of which run while processes of the version before read and write."""
+"""Operations of migrations that run while processes of the version before do, and a check that none runs."""
 
 from typing import Any
 

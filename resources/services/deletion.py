@@ -38,9 +38,8 @@ logger = logging.getLogger("memory_gateway.resources")
 
 IN_TRASH: Final = Q(state=State.TRASHED)
 _LONGEST_RETRY = timedelta(hours=1)
-_INGESTING = Resource.Status.INGESTING
 _INTERRUPTED: Final[Mapping[str, Any]] = {
-    "status": Case(When(status=_INGESTING, then=Value(Resource.Status.PENDING)), default=F("status")),
+    "status": Case(When(status="ingesting", then=Value("pending")), default=F("status")),
     "lease_holder": "",
     "leased_until": None,
     "sealed_ingest_uri": "",

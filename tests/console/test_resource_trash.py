@@ -15,7 +15,7 @@ from store.models import Memory
 from tests.conftest import Person
 from tests.console.test_access_of_data_pages import operator_client
 from tests.memories.calls import call, search, upload
-from tests.resources.forms import files_below
+from tests.resources.forms import files_below, stored_resource
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,6 +47,23 @@ def test_a_file_is_moved_to_the_trash_and_restored(admin_client: Client, alice: 
     admin_client.post(reverse("console:trash-resources"), {"do": "restore", "id": resource_id})
     assert search(alice, scope=["all_user_memory"])["results"]
     assert "contract.txt" not in content(admin_client, "trash/?kind=resources")
+
+
+@pytest.mark.parametrize(
+    ("state", "badge", "notice"),
+    [("trashed", "In trash", "The file is in the trash"), ("purged", "Deleted", "The file was permanently deleted.")],
+)
+def test_the_status_of_a_deleted_file_is_not_shown(
+    admin_client: Client, alice: Person, storage: Path, state: str, badge: str, notice: str
+) -> None:
+    kept = stored_resource(alice, status="failed", error_message="It is damaged.")
+    deleted = stored_resource(alice, status="failed", error_message="It is lost.", state=state)
+    failed, gone = (content(admin_client, f"resources/?state={name}") for name in ("failed", "deleted"))
+    assert (kept.pk in failed, deleted.pk in failed) == (True, False)
+    assert (kept.pk in gone, deleted.pk in gone, "It is lost." in gone) == (False, True, False)
+    page = content(admin_client, f"resources/{deleted.pk}/")
+    assert (notice in page, badge in page) == (True, True)
+    assert not any(text in page for text in ("It is lost.", "Try again", "Re-ingest", "Download", "Delete…"))
 
 
 def test_ticked_files_are_moved_to_the_trash(admin_client: Client, alice: Person, storage: Path) -> None:

@@ -102,6 +102,9 @@ def test_what_is_pending_is_shown_with_its_age(scrape: Any, alice: Person, stora
     old = stored_resource(alice)
     stored_resource(alice, status="extracted")
     stored_resource(alice, status="failed", retry_at=timezone.now())
+    for state in ("trashed", "purged"):
+        stored_resource(alice, state=state)
+        stored_resource(alice, state=state, status="failed", retry_at=timezone.now())
     Resource.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(hours=1))
     Memory.objects.create(user_id=alice.user_pk, memory_id="m", memory_type="episode", text="tea", created_at_ms=1)
     seen = scrape()

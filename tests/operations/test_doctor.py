@@ -146,6 +146,8 @@ def test_an_unreachable_engine_is_a_problem(db: Any, settings: Any) -> None:
 
 def test_only_failures_that_are_not_retried_are_a_warning(alice: Person, storage: Path) -> None:
     stored_resource(alice, status="failed", retry_at=timezone.now())
+    stored_resource(alice, status="failed", state="trashed")
+    stored_resource(alice, status="failed", state="purged")
     assert texts(Doctor(), "deliveries") == ["No files or messages need attention."]
     stored_resource(alice, status="failed")
     session = Session.objects.create(

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from resources.models import Attachment
+from resources import queries
+from resources.models import Attachment, Resource
 from resources.queries import AttachmentRow, attachments_of, searchable_sessions
+from resources.services.claims import mark_extracted, note_searchable
 from tests.conftest import Person
 from tests.resources.forms import stored_resource
 
@@ -23,6 +28,30 @@ def test_only_the_owners_extracted_resources_are_searchable(alice: Person, bob: 
     stored_resource(bob, status="extracted")
     stored_resource(alice, status="extracted", state="trashed")
     assert searchable_sessions(alice.owner) == tuple(made.session_id for made in wanted)
+
+
+@pytest.mark.parametrize("state", ["live", "trashed", "purged"])
+def test_only_live_resources_wait_for_their_ingestion(alice: Person, state: str) -> None:
+    now = timezone.now()
+    pending = stored_resource(alice, state=state)
+    given_up = stored_resource(alice, state=state, status="failed")
+    retried = stored_resource(alice, state=state, status="failed", retry_at=now + timedelta(hours=1))
+    stored_resource(alice, state=state, status="extracted", retry_at=None)
+    waiting = [queries.unfinished(Q()), queries.waiting_for_operator(), queries.waiting_for_retry(now)]
+    expected = [[pending, given_up, retried], [given_up], [retried]] if state == "live" else [[], [], []]
+    assert [list(rows) for rows in waiting] == expected
+    assert list(queries.pending_cleanups()) == ([retried] if state == "purged" else [])
+
+
+@pytest.mark.parametrize("state", ["live", "trashed", "purged"])
+def test_only_live_resources_get_an_outcome_from_the_engine(alice: Person, state: str) -> None:
+    empty = stored_resource(alice, state=state, status="empty")
+    extracted = stored_resource(alice, state=state, status="extracted")
+    now = timezone.now()
+    note_searchable(alice.owner, extracted.session_id, now)
+    assert mark_extracted(empty, now, now) is (state == "live")
+    times = set(Resource.objects.values_list("searchable_at", flat=True))
+    assert times == ({now} if state == "live" else {None})
 
 
 def test_searchable_sessions_take_one_statement(

@@ -94,9 +94,9 @@ class Command(OperationsCommand):
         """Count and print each resource, until a signal asks for an end."""
         while not self.stop.is_set() and (step := next(steps, None)):
             done, total, resource = step
-            self._statuses[str(resource.status)] += 1
+            self._statuses[resource.public_status] += 1
             self._failures.pop(resource.resource_id, None)
-            if resource.status == Resource.Status.FAILED:
+            if resource.public_status == Resource.Status.FAILED:
                 self._failures[resource.resource_id] = resource.error_message
             reason = f": {resource.error_message}" if resource.error_message else ""
-            self.stderr.write(f"{done}/{total} {resource.resource_id} {resource.status}{reason}")
+            self.stderr.write(f"{done}/{total} {resource.resource_id} {resource.public_status}{reason}")
