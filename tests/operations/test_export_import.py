@@ -265,7 +265,9 @@ def test_a_deleted_file_stays_deleted_if_one_of_its_columns_says_so(
     resource_id = upload(alice, "other.txt", "The other walnut.")["resource_id"]
     call(alice, "delete", f"/resources/{resource_id}")
     export(tmp_path / "all.tar")
-    edit_archive.change_first_line(tmp_path / "all.tar", f"users/{alice.user_pk}/resources.jsonl", change)
+    folder = f"users/{alice.user_pk}"
+    edit_archive.change_first_line(tmp_path / "all.tar", f"{folder}/resources.jsonl", change)
+    edit_archive.add(tmp_path / "all.tar", f"{folder}/tombstones.jsonl", b"")
     remove_all_users(storage)
     run("import_memory", str(tmp_path / "all.tar"))
     assert (Resource.objects.get().state, Resource.objects.get().state_since is None) == ("trashed", False)

@@ -20,6 +20,7 @@ from memories.models import Override, Tombstone
 from operations.cleanup import orphans, purge
 from operations.tasks import purge_trash
 from resources.models import Attachment, Resource
+from resources.services import finish_deletion
 from store.models import Memory, Session
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call, id_of, say, upload
@@ -196,6 +197,19 @@ def test_old_deleted_resources_are_purged_with_their_names(alice: Person, storag
     resource = Resource.objects.get()
     assert (resource.filename, resource.title, resource.sha256) == ("", None, "")
     call(alice, "post", f"/resources/{created['resource_id']}/restore", status=404)
+
+
+def test_a_purged_resource_keeps_its_name_until_its_file_is_removed(alice: Person, storage: Path) -> None:
+    path = storage / Resource.objects.get(pk=upload(alice)["resource_id"]).storage_path
+    path.unlink()
+    path.mkdir()  # a folder cannot be removed as a file
+    call(alice, "delete", f"/resources/{Resource.objects.get().pk}")
+    make_older(31)
+    answer = run()
+    assert (answer["resources"], answer["forgotten"], Resource.objects.get().filename != "") == (1, 0, True)
+    path.rmdir()
+    finish_deletion(Resource.objects.get().pk)
+    assert (run()["forgotten"], Resource.objects.get().filename) == (1, "")
 
 
 def test_a_resource_deleted_again_during_the_purge_stays(alice: Person, storage: Path) -> None:
