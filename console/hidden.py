@@ -1,37 +1,40 @@
 """The reasons why memories are hidden, and the memories that caused it."""
 
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final, Literal, cast
+from typing import Final
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from console import queries
 from memories.models import Tombstone
-from store.types import Owner, StoredMemory
+from store.states import deciding
+from store.types import StoredMemory
 
-Kind = Literal["deleted", "resource", "session", "superseded", "with_source", "reworded"]
-_LABELS: Final[dict[Kind, Promise]] = {
-    "deleted": _("In trash"),
-    "resource": _("Resource in trash"),
-    "session": _("Session in trash"),
-    "superseded": _("Superseded"),
-    "with_source": _("Source deleted"),
-    "reworded": _("Source edited"),
+RESOURCE, SESSION = "resource", "session"
+_Kind = Tombstone.Kind
+_LABELS: Final[dict[str, Promise]] = {
+    RESOURCE: _("Resource in trash"),
+    SESSION: _("Session in trash"),
+    _Kind.DELETED: _("In trash"),
+    _Kind.SUPERSEDED: _("Superseded"),
+    _Kind.SOURCE_DELETED: _("Source deleted"),
+    _Kind.SOURCE_CORRECTED: _("Source edited"),
+    _Kind.DERIVED_DELETED: _("Derived memory deleted"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class HiddenReason:
+class Reason:
     """The reason why a memory is hidden.
 
-    `kind` is `deleted` by a person (see `tombstone`), deleted with its `resource` or its `session`, `superseded` by a
-    newer memory, `with_source` if a memory that it was derived from is hidden, or `reworded` if one of these was
-    edited. `others` are the newer memory, or the sources.
+    `kind` is that of the tombstone which decides, or that its `resource` or its `session` is deleted. `tombstone` is a
+    person's deletion. `others` are the newer memory, the deleted or edited sources, or the deleted derived memory.
     """
 
-    kind: Kind
+    kind: str
     tombstone: Tombstone | None = None
     others: tuple[StoredMemory, ...] = ()
 
@@ -40,40 +43,38 @@ class HiddenReason:
         return _LABELS[self.kind]
 
     @property
-    def is_hidden_by_gateway(self) -> bool:
+    def is_of_gateway(self) -> bool:
         """Return True if the gateway hid it, False if a person did."""
-        return self.kind not in {"deleted", "resource", "session"}
+        return self.kind not in {_Kind.DELETED, RESOURCE, SESSION}
 
     @property
     def can_be_restored(self) -> bool:
         """Return True if the memory itself can be restored, False if only its source, session or resource can."""
-        return self.kind in {"deleted", "superseded"}
+        return self.kind in {_Kind.DELETED, _Kind.SUPERSEDED, _Kind.DERIVED_DELETED}
 
 
-def hidden_reasons(memories: Collection[StoredMemory]) -> dict[int, HiddenReason]:
+def reasons_of(memories: Collection[StoredMemory]) -> dict[int, Reason]:
     """Return the reasons by row, for hidden memories only. At most three statements."""
-    kinds: dict[int, Kind] = {}
-    named: dict[int, list[tuple[Owner, str]]] = {}
-    in_sessions: list[StoredMemory] = []
-    for memory in memories:
-        if memory.hidden_at is None:
-            if memory.is_session_hidden:
-                kinds[memory.row] = "session"
-                in_sessions.append(memory)
-            continue
-        kind = kinds[memory.row] = cast("Kind", memory.hidden_reason or "deleted")
-        if kind != "deleted":
-            ids = [memory.superseded_by] if kind == "superseded" else memory.sources
-            named[memory.row] = [(memory.owner, memory_id) for memory_id in ids if memory_id]
+    hidden = {memory.row: memory for memory in memories if not memory.is_live}
+    in_sessions = [memory for memory in memories if memory.is_live and memory.is_session_hidden]
     trashed = queries.resources_in_trash(in_sessions)
-    kinds |= {memory.row: "resource" for memory in in_sessions if memory.session_id in trashed}
-    tombstones = tombstones_of([row for row, kind in kinds.items() if kind == "deleted"])
+    found = {one.row: Reason(RESOURCE if one.session_id in trashed else SESSION) for one in in_sessions}
+    tombstones = _open_tombstones(hidden)
+    alike = {row: [one for one in ones if one.kind == deciding(ones).kind] for row, ones in tombstones.items()}
+    named = {row: [(hidden[row].owner, one.other_id) for one in ones if one.other_id] for row, ones in alike.items()}
     others = queries.stored_of(pair for pairs in named.values() for pair in pairs)
-    found = {}
-    for row, kind in kinds.items():
-        known = [others[pair] for pair in named.get(row, ()) if pair in others]
-        causes = tuple(other for other in known if kind != "with_source" or other.hidden_at is not None)
-        found[row] = HiddenReason(kind, tombstones.get(row), causes)
+    for row in hidden:
+        first = alike[row][0] if row in alike else None
+        kind = first.kind if first else _Kind.DELETED
+        known = tuple(others[pair] for pair in named.get(row, ()) if pair in others)
+        found[row] = Reason(kind, first if kind == _Kind.DELETED else None, known)
+    return found
+
+
+def _open_tombstones(rows: Collection[int]) -> dict[int, list[Tombstone]]:
+    found: defaultdict[int, list[Tombstone]] = defaultdict(list)
+    for one in Tombstone.ledger.filter(row__in=rows, undone_at__isnull=True) if rows else ():
+        found[one.row_id or 0].append(one)
     return found
 
 

@@ -272,7 +272,7 @@ def cause_key(message: str) -> str:
 def as_json(found: StoredMemory) -> dict[str, Any]:
     """Return all stored fields of a memory as plain JSON data, without file contents."""
     columns = {column.name: getattr(found, column.name) for column in fields(found)}
-    for name in ("owner", "row", "hidden_at", "is_session_hidden"):
+    for name in ("owner", "row", "state_since", "is_session_hidden"):
         del columns[name]
     return {
         "id": columns.pop("memory_id"),

@@ -143,7 +143,7 @@ class AttachedEngine(EmbeddedEngine):
         it.
         """
         with transaction.atomic():
-            session = sessions.mark_deleted(owner, session_id, self._clock())
+            session = sessions.mark_purged(owner, session_id, self._clock())
             is_queued = deletions.queue_session(owner, session)
             memories = Memory.objects.filter(session=session)
             while indexed := list(memories.filter(is_indexed=True).order_by("pk")[:_ROWS_AT_ONCE]):

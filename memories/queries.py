@@ -12,7 +12,7 @@ from core.messages import Message as _
 from core.persistence import sql
 from memories.models import Override, OverrideRevision, Tombstone
 from store import cover
-from store.models import Memory, Session, owned_by, owner_values
+from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_values
 from store.table import visible
 from store.types import Owner, StoredMemory
 
@@ -33,7 +33,7 @@ _DECISIONS = """
     UNION ALL
     SELECT 'tombstone', memory_id, '', '', '', '' FROM store_memory
     WHERE memory_id IN ({memories}) AND user_id = %s AND app_id = %s AND project_id = %s
-        AND hidden_at IS NOT NULL
+        AND state <> 'live'
 """
 _DELETED_RESOURCES = """
     UNION ALL
@@ -46,14 +46,14 @@ _DELETED_RESOURCES = """
 _HAS_HIDDEN_OR_EDITED = """
     SELECT EXISTS (SELECT 1 FROM memories_tombstone
             WHERE {owned} AND undone_at IS NULL AND memory_id <> '' AND kind = 'deleted')
-        OR EXISTS (SELECT 1 FROM store_session WHERE {owned} AND (hidden_at IS NOT NULL OR deleted_at IS NOT NULL))
+        OR EXISTS (SELECT 1 FROM store_session WHERE {owned} AND NOT (state = 'live'))
         OR EXISTS (SELECT 1 FROM memories_override WHERE {owned} AND undone_at IS NULL AND text <> original_text)
 """.format(owned="user_id = %s AND app_id = %s AND project_id = %s")
 
 
 def has_other_sessions(owner: Owner, conversation_id: str | None) -> bool:
     """Return True if the owner has sessions besides this chat and those of resources. One statement."""
-    live = Session.objects.filter(owned_by(owner), hidden_at__isnull=True, deleted_at__isnull=True)
+    live = Session.objects.filter(owned_by(owner), state=State.LIVE)
     return live.exclude(kind=Session.Kind.RESOURCE).exclude(session_id=f"chat:{conversation_id}").exists()
 
 
@@ -127,9 +127,10 @@ class Event(NamedTuple):
 
 def superseded(memory: StoredMemory) -> list[Event]:
     """Return the event of a newer memory superseding this one; an empty list if none did."""
-    if not memory.superseded_by or memory.hidden_at is None:
+    if memory.is_live:
         return []
-    return [Event(memory.hidden_at, "superseded", "engine", {"superseded_by": memory.superseded_by})]
+    of_memory = Tombstone.ledger.filter(row=memory.row, kind=Tombstone.Kind.SUPERSEDED, undone_at__isnull=True)
+    return [Event(one.created_at, "superseded", "engine", {"superseded_by": one.other_id}) for one in of_memory]
 
 
 def history(owner: Owner, memory_id: str) -> list[Event]:
@@ -182,8 +183,7 @@ def restorable(condition: Q) -> QuerySet[Tombstone]:
         app_id=OuterRef("app_id"),
         project_id=OuterRef("project_id"),
         session_id=OuterRef("session_id"),
-        deleted_at__isnull=True,
-    )
+    ).exclude(IS_PURGED)
     remains = Q(row__isnull=False) | Q(Exists(session), memory_id="")
     return Tombstone.objects.filter(condition, remains, undone_at__isnull=True)
 
@@ -199,7 +199,8 @@ def trash(owner: Owner, after: tuple[datetime, str] | None, limit: int) -> list[
 
 def sessions(owner: Owner, *, is_hidden: bool, after: int | None, limit: int) -> QuerySet[Session]:
     """Return sessions, newest first. `after` is the row of the last one of the page before. One statement."""
-    found = Session.objects.filter(owned_by(owner), deleted_at__isnull=True, hidden_at__isnull=not is_hidden)
+    found = Session.objects.filter(~IS_PURGED, owned_by(owner))
+    found = found.exclude(state=State.LIVE) if is_hidden else found.filter(state=State.LIVE)
     if after is not None:
         found = found.filter(pk__lt=after)
     return found.order_by("-pk")[:limit]
@@ -207,7 +208,7 @@ def sessions(owner: Owner, *, is_hidden: bool, after: int | None, limit: int) ->
 
 def session(owner: Owner, session_id: str, *, is_locked: bool = False) -> Session:
     """Return a session, a deleted one too; `is_locked` lets added messages wait. One statement. Raises: `NotFound`."""
-    found = Session.objects.filter(owned_by(owner), session_id=session_id, deleted_at__isnull=True)
+    found = Session.objects.filter(~IS_PURGED, owned_by(owner), session_id=session_id)
     if is_locked:
         found = found.select_for_update(no_key=True)
     return existing(found, _("There is no such session."))
@@ -217,7 +218,7 @@ def counts(found: Iterable[Session]) -> dict[int, dict[str, int]]:
     """Return the number of shown memories, and of unflushed messages, of each session. One statement."""
     pending = Q(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
     rows = (
-        visible(Memory.objects.filter(session__in=[session.pk for session in found], hidden_at__isnull=True))
+        visible(Memory.objects.filter(session__in=[session.pk for session in found], state=State.LIVE))
         .exclude(cover.is_left_out())
         .order_by()
         .values("session_id")

@@ -247,7 +247,7 @@ _APPS: Final = frozenset({
     "accounts", "memories", "operations", "profiles", "remote", "resources", "store", "webhooks",
     "engine", "lifecycle",  # app labels before the tables were rebuilt
 })  # fmt: skip
-_NEWEST_COLUMN: Final = ("store_memory", "delivery_state")
+_NEWEST_COLUMN: Final = ("store_memory", "batch_id")
 """The newest column of `0001_initial`. Before the first release, this migration changes without a new name."""
 
 

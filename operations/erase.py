@@ -36,7 +36,7 @@ from remote import sessions as external_sessions
 from remote.models import OutboxEntry
 from store.cover import is_attached
 from store.index import keyword
-from store.models import DeliveryState, Memory, Session
+from store.models import IS_PURGED, Memory, Session
 from store.port import Engine
 from store.types import Owner
 from webhooks.models import Webhook
@@ -92,7 +92,7 @@ def erase(
         report("Erasing rows", min(done, total), total)
 
     on_batch(sum(removed.get(name, 0) for name in ("oauth_clients", "jobs", "job_rows")))  # removed first
-    for session in Session.objects.filter(user=user, deleted_at__isnull=True):
+    for session in Session.objects.filter(~IS_PURGED, user=user):
         try:
             owner = Owner(user.pk, user.user_id, session.app_id, session.project_id)
             (engine or get_engine()).delete(owner, session.session_id)
@@ -203,9 +203,7 @@ def _events() -> QuerySet[AuditEvent]:
 def _data_in_everos(user: MemoryUser) -> dict[str, Any] | None:
     """Return the user's data in EverOS, by its names there; None if EverOS was never used."""
     messages = OutboxEntry.objects.filter(user=user)
-    derived = Memory.objects.filter(user=user, origin=Memory.Origin.UPSTREAM).exclude(
-        delivery_state=DeliveryState.PURGED
-    )
+    derived = Memory.objects.filter(user=user, origin=Memory.Origin.UPSTREAM).exclude(IS_PURGED)
     if not is_attached() and not messages.exists() and not derived.exists():
         return None
     sessions = list(Session.objects.filter(user=user))

@@ -15,7 +15,8 @@ from core.errors import InvalidInput
 from memories.models import Override
 from memories.services.search import Scope, SearchCommand, search
 from operations.commands import Report
-from store.models import Memory
+from store.models import IN_LIVE_SESSION, IS_LIVE, Memory
+from store.states import IS_IN_TRASH
 from store.types import Method, Owner
 
 DEPTH: Final = 50
@@ -197,7 +198,7 @@ def questions_of_decisions(user_ids: Collection[str] | None) -> Iterator[Questio
     edits = Override.objects.filter(of_users, undone_at__isnull=True).exclude(text="").select_related("user")
     for edit in edits.order_by("pk").iterator():
         yield _question(edit, "edit", edit.text, expected=(edit.memory_id,))
-    is_deleted = Q(hidden_at__isnull=False, hidden_reason="") | Q(session__hidden_at__isnull=False)
+    is_deleted = ~IS_LIVE & (~IN_LIVE_SESSION | Q(IS_IN_TRASH))
     deleted = Memory.objects.filter(of_users, is_deleted).exclude(text="").select_related("user")
     for memory in deleted.order_by("pk").iterator():
         yield _question(memory, "deletion", memory.text, forbidden=(memory.memory_id,))

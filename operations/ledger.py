@@ -1,17 +1,19 @@
 """Check that the states of all rows are what their open decisions say, and make them so."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
 
 from accounts.models import MemoryUser
+from core.ids import parse_session_id
 from resources.models import Resource
 from resources.states import RESOURCES
 from store.ledger import Override, Tombstone
-from store.ledger_fill import Tables, fill
-from store.models import Memory, Session
+from store.models import IS_PURGED, Memory, Session, State
 from store.states import MEMORIES, SESSIONS, Target
 
 _TARGETS: Final[tuple[tuple[Target, type[Any]], ...]] = (
@@ -19,6 +21,20 @@ _TARGETS: Final[tuple[tuple[Target, type[Any]], ...]] = (
     (SESSIONS, Session),
     (RESOURCES, Resource),
 )
+_BATCH: Final = 500
+_SCOPE: Final = ("user_id", "app_id", "project_id")
+_SAME: Final = {name: OuterRef(name) for name in _SCOPE}
+_ACTOR: Final = {"actor_kind": "system", "actor": "upgrade"}
+_Kind = Tombstone.Kind
+Key = tuple[str, str, str]
+"""App, project and memory id, of one user."""
+
+
+class Reason(NamedTuple):
+    """Why a memory of an old archive is hidden: the kind of its tombstone, and the newer memory if it has one."""
+
+    kind: str
+    newer_id: str = ""
 
 
 def differences(user: MemoryUser | None = None) -> Iterator[str]:
@@ -34,12 +50,140 @@ def differences(user: MemoryUser | None = None) -> Iterator[str]:
 
 
 def repair(user: MemoryUser | None = None) -> None:
-    """Add tombstones for what only other columns say, then set the states. Nothing hidden is shown."""
-    fill(Tables(*(_rows(model, user) for model in (Tombstone, Override, Memory, Session, Resource))))
+    """Add a tombstone for each row that only its state hides, then set the states. Nothing hidden is shown."""
+    known = Tombstone.ledger.filter(**_SAME, undone_at__isnull=True)
+    of_memory = known.filter(memory_id=OuterRef("memory_id"))
+    superseded = Q(kind=_Kind.SUPERSEDED)
+    memories = _rows(Memory, user).select_related("session")
+    _add(map(_deletion, _without(memories.filter(state=State.TRASHED), of_memory.exclude(superseded))))
+    _add(map(_supersession, _without(memories.filter(state=State.SUPERSEDED), of_memory.filter(superseded))))
+    resources = _rows(Resource, user).exclude(state=State.LIVE)
+    _add(_tombstone(one, resource_id=one.pk) for one in _without(resources, known.filter(resource_id=OuterRef("pk"))))
+    _add(_of_resources(user))
+    sessions = _rows(Session, user).filter(state=State.TRASHED)
+    of_session = known.filter(memory_id="", resource_id="", session_id=OuterRef("session_id"))
+    _add(_tombstone(one, session_id=one.session_id) for one in _without(sessions, of_session))
+    refresh(user)
+
+
+def refresh(user: MemoryUser | None = None) -> None:
+    """Set the states of rows to what the open tombstones say."""
     for target, model in _TARGETS:
         for part in target.suspects(_rows(model, user)):
             with transaction.atomic():
                 target.refresh(part)
+
+
+def add_reasons(user: MemoryUser, reasons: Mapping[Key, Reason]) -> None:
+    """Add the tombstones that are missing of memories of an old archive, which had the reasons in columns."""
+    found = iter(reasons)
+    while keys := list(islice(found, _BATCH)):
+        rows = Memory.objects.filter(user=user, memory_id__in=[key[-1] for key in keys]).exclude(IS_PURGED)
+        memories = [one for one in rows if (one.app_id, one.project_id, one.memory_id) in reasons]
+        opened = Tombstone.ledger.filter(row__in=memories, undone_at__isnull=True)
+        known = set(opened.values_list("row", "kind"))
+        edits = Override.objects.filter(user=user, undone_at__isnull=True, memory_id__in=_sources(memories))
+        by_key = {(*_scope(one), one.memory_id): one for one in edits}
+        found_reasons = ((one, reasons[one.app_id, one.project_id, one.memory_id]) for one in memories)
+        _add(_of_reason(one, why, by_key) for one, why in found_reasons if (one.pk, why.kind) not in known)
+
+
+def _of_reason(memory: Memory, reason: Reason, edits: Mapping[Any, Override]) -> Tombstone:
+    about = {"kind": reason.kind}
+    if reason.kind == _Kind.SUPERSEDED:
+        about["other_id"] = reason.newer_id
+    if reason.kind == _Kind.SOURCE_CORRECTED:  # the text that it was derived from is unknown
+        causes = (edits.get((*_scope(memory), name)) for name in memory.sources)
+        if edit := next(filter(None, causes), None):
+            about |= {"cause": edit.pk, "other_id": edit.memory_id}
+    return _of_memory(memory, **about)
+
+
+def hold_derived(user: MemoryUser) -> None:
+    """Hide what was derived from deleted memories, except what the user restored.
+
+    What a remote derived from messages that were deleted with another of its memories stays.
+    """
+    opened = Tombstone.objects.filter(user=user, undone_at__isnull=True).exclude(memory_id="")
+    deleted = {(*_scope(one), one.memory_id): one for one in opened}
+    purged: dict[Any, Tombstone | None] = {
+        (*_scope(one), one.memory_id): None for one in Memory.objects.filter(IS_PURGED, user=user)
+    }
+    if not deleted and not purged:
+        return
+    restored = Tombstone.objects.filter(user=user, undone_at__isnull=False, row=OuterRef("pk"))
+    derived = Memory.objects.filter(~Exists(restored) | ~Q(state=State.LIVE), user=user).exclude(sources=[])
+    for batch in _batches(derived.exclude(IS_PURGED)):
+        _add(
+            _of_memory(one, kind=_Kind.SOURCE_DELETED, other_id=key[-1], cause=cause.pk if cause else "")
+            for one in batch
+            for causes in [deleted if one.origin == Memory.Origin.UPSTREAM else purged | deleted]
+            for key in [(*_scope(one), name) for name in one.sources]
+            if key in causes
+            for cause in [causes[key]]
+        )
+
+
+def _deletion(memory: Memory) -> Tombstone:
+    return _of_memory(memory, session_id=memory.session.session_id if memory.session else "")
+
+
+def _supersession(memory: Memory) -> Tombstone:
+    return _of_memory(memory, kind=_Kind.SUPERSEDED)
+
+
+def _of_memory(memory: Memory, **about: Any) -> Tombstone:
+    return _tombstone(memory, memory_id=memory.memory_id, row_id=memory.pk, **about)
+
+
+def _of_resources(user: MemoryUser | None) -> Iterator[Tombstone]:
+    """Yield the tombstones of the sessions of deleted resources, which they name or which are named for them."""
+    deleted = {one.resource_id: one for one in _rows(Resource, user).exclude(state=State.LIVE)}
+    named = {(*_scope(one), one.session_id): one for one in deleted.values()}
+    owners = {one.user_id for one in deleted.values()}
+    own = {one.resource_id: one for one in Tombstone.ledger.filter(resource_id__in=deleted, undone_at__isnull=True)}
+    for session in Session.objects.filter(user__in=owners).exclude(IS_PURGED):
+        name = parse_session_id(session.session_id)
+        resource = named.get((*_scope(session), session.session_id))
+        if resource is None and name.kind == "resource":
+            resource = deleted.get(name.rest)
+        if resource is not None and resource.user_id == session.user_id and resource.pk in own:
+            cause = own[resource.pk]
+            about = {"kind": _Kind.RESOURCE_DELETED, "session_id": session.session_id, "cause": cause.pk}
+            yield _tombstone(session, **about, created_at=cause.created_at)
+
+
+def _without(rows: QuerySet[Any], known: QuerySet[Tombstone]) -> Iterator[Any]:
+    """Yield the rows that have none of the tombstones."""
+    for batch in _batches(rows.filter(~Exists(known))):
+        yield from batch
+
+
+def _sources(memories: Iterable[Memory]) -> set[str]:
+    return {name for one in memories for name in one.sources if isinstance(name, str)}
+
+
+def _scope(row: Any) -> tuple[Any, str, str]:
+    return row.user_id, row.app_id, row.project_id
+
+
+def _tombstone(row: Any, **about: Any) -> Tombstone:
+    columns = {name: getattr(row, name) for name in _SCOPE}
+    return Tombstone(**columns, **_ACTOR, **{"created_at": row.state_since or timezone.now()} | about)
+
+
+def _add(tombstones: Iterable[Tombstone]) -> None:
+    found = iter(tombstones)
+    while batch := list(islice(found, _BATCH)):
+        Tombstone.ledger.bulk_create(batch, ignore_conflicts=True)
+
+
+def _batches(rows: QuerySet[Any]) -> Iterator[list[Any]]:
+    """Yield the rows in the order of their keys, each once."""
+    found = rows.order_by("pk")
+    while batch := list(found[:_BATCH]):
+        yield batch
+        found = rows.filter(pk__gt=batch[-1].pk).order_by("pk")
 
 
 def _rows(model: type[Any], user: MemoryUser | None) -> QuerySet[Any]:

@@ -122,13 +122,13 @@ MEMORIES = Table(
     name="memories",
     model=Memory,
     key=_SCOPED_MEMORY,
-    left_out=frozenset({"is_indexed", "token_count", "state"}),
+    left_out=frozenset({"is_indexed", "token_count"}),
     is_repaired=True,
     cleared_by_purge=frozenset({"text"}),
 )
 OUTBOX = Table(name="outbox", model=OutboxEntry, is_repaired=True, change_paths=change_message, allowed_paths=PACKED)
 RESENDS = Table(name="resends", model=Resend)
-SESSIONS = Table(name="sessions", model=Session, key=_SCOPED_SESSION, left_out=frozenset({"retry_at", "state"}))
+SESSIONS = Table(name="sessions", model=Session, key=_SCOPED_SESSION, left_out=frozenset({"retry_at"}))
 RESOURCES = Table(
     name="resources",
     model=Resource,

@@ -16,7 +16,7 @@ from django.utils import timezone
 from remote import sessions
 from remote.engine_ids import AgentNames
 from remote.models import OutboxEntry, Resend
-from store.models import Memory, PendingDeletion, Session
+from store.models import IS_PURGED, Memory, PendingDeletion, Session
 from store.types import Owner
 
 KEPT: Final = timedelta(days=1)
@@ -90,7 +90,7 @@ def queue_user(user_key: UUID, user_id: str) -> None:
         of_scope = sent.filter(app_id=app_id, project_id=project_id)
         names = _agents(user_key, of_scope)
         _record([_row(owner, timedelta(0), owner_id=agent_id, is_agent=True) for agent_id in names])
-    for session in Session.objects.filter(user_id=user_key, deleted_at__isnull=False):
+    for session in Session.objects.filter(IS_PURGED, user_id=user_key):
         queue_session(Owner(user_key, user_id, session.app_id, session.project_id), session)
 
 

@@ -26,7 +26,7 @@ from remote.client import content, failures
 from remote.client.client import Client
 from remote.engine_ids import AgentNames
 from remote.outbox import Batch, Entry
-from store.models import PendingDeletion, Session
+from store.models import PendingDeletion, Session, State
 from store.port import FlushResult, Health, require_allowed_address
 from store.types import ContentItem, Message, Owner, SearchRequest, SearchResult
 
@@ -108,7 +108,7 @@ class EverOS:
         """
         with self.writing(owner, session_id):
             session = external_sessions.find(owner, session_id)
-            if session is None or session.deleted_at is not None:
+            if session is None or session.state == State.PURGED:
                 return FlushResult("no_extraction", 0, "", None)
             self._client_of(owner).require_closed()
             refusal = self._send_all(owner, session)

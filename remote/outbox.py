@@ -29,7 +29,7 @@ from core.persistence.file_keys import file_key
 from remote import sources
 from remote.models import OutboxEntry
 from store.ledger import Override
-from store.models import Memory, Session, State, owned_by
+from store.models import IS_PURGED, Memory, Session, State, owned_by
 from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner, Role
 
 _FIRST_MS = 10**12  # 9 September 2001
@@ -313,7 +313,7 @@ def unconfirmed_flushes(since: datetime, before: datetime, now: datetime, limit:
     They come with their users, round-robin by user. Files that only EverOS reads are flushed by their ingestion.
     """
     waiting = OutboxEntry.objects.filter(_IS_BUFFERED | _IS_PENDING, sources.of_remote(), session=OuterRef("pk"))
-    open_ones = Session.objects.filter(_is_due(now), searchable_at__isnull=True, deleted_at__isnull=True)
+    open_ones = Session.objects.filter(~IS_PURGED, _is_due(now), searchable_at__isnull=True)
     open_ones = open_ones.filter(Exists(waiting), flushed_at__gte=since, flushed_at__lt=before)
     unread = OutboxEntry.objects.filter(session=OuterRef("pk"), memory_ids=[])
     found = open_ones.exclude(Exists(unread), kind=Session.Kind.RESOURCE).select_related("user")
@@ -365,8 +365,8 @@ def count_given_up(before: datetime) -> int:
 
 def _retried() -> QuerySet[OutboxEntry]:
     """Return the unconfirmed messages that the worker may send again, without files in the trash."""
-    sent = OutboxEntry.objects.filter(_IS_UNCONFIRMED, sources.of_remote(), session__deleted_at__isnull=True)
-    return sent.exclude(session__kind=Session.Kind.RESOURCE, session__hidden_at__isnull=False)
+    sent = OutboxEntry.objects.filter(_IS_UNCONFIRMED, sources.of_remote()).exclude(session__state=State.PURGED)
+    return sent.exclude(~Q(session__state=State.LIVE), session__kind=Session.Kind.RESOURCE)
 
 
 def waiting_messages(user_pk: UUID) -> list[Message]:
@@ -411,7 +411,7 @@ def refuse(session: Session, batch: Batch, cause: str) -> None:
     cause = cause[:MAX_CAUSE_CHARS]
     with transaction.atomic():
         refused = _of_call(session, batch).update(state=_State.REFUSED, call_id="", sent_at=None, cause=cause)
-        if refused and session.deleted_at is None:  # a move's own session is marked as deleted
+        if refused and session.state != State.PURGED:
             file = {"resource_id": resource_id} if (resource_id := _resource_id(session)) else {}
             data = {"session_id": session.session_id, **file, "cause": cause}
             publish("remote.refused", session.user_id, **session.owner.scope, **data)

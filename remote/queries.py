@@ -12,7 +12,7 @@ from core.times import isoformat_or_none
 from remote import sources
 from remote.models import OutboxEntry
 from store import cover
-from store.models import LeftUpstream, Memory, Session
+from store.models import IS_PURGED, LeftUpstream, Memory, Session, State
 from store.types import Owner
 
 _State = OutboxEntry.State
@@ -178,14 +178,14 @@ def is_used() -> bool:
 
 def refused_entries() -> QuerySet[OutboxEntry]:
     """Return the entries that the attached remote refused, with their users and sessions."""
-    found = OutboxEntry.objects.filter(sources.of_remote(), _IS_REFUSED, session__deleted_at__isnull=True)
+    found = OutboxEntry.objects.filter(sources.of_remote(), _IS_REFUSED).exclude(session__state=State.PURGED)
     return found.select_related("user", "session")
 
 
 def waiting_sessions() -> QuerySet[Session]:
     """Return the sessions with messages that wait for the attached remote, with their users."""
     waiting = OutboxEntry.objects.filter(sources.of_remote(), _IS_WAITING)
-    found = Session.objects.filter(pk__in=waiting.order_by().values("session"), deleted_at__isnull=True)
+    found = Session.objects.filter(~IS_PURGED, pk__in=waiting.order_by().values("session"))
     return found.select_related("user")
 
 

@@ -20,7 +20,7 @@ from core.persistence import sql
 from remote.engine_ids import is_kept_whole, unique_session_id
 from store import sessions
 from store.index import keyword
-from store.models import LeftUpstream, Session, owned_by, owner_values
+from store.models import IS_PURGED, LeftUpstream, Session, State, owned_by, owner_values
 from store.types import Owner
 
 _SEPARATOR: Final = "\x1e"  # occurs in no session id
@@ -47,7 +47,7 @@ _OF_OTHERS: Final = """
     UNION ALL SELECT 1 FROM remote_resend WHERE user_id = %s
 """
 _IS_ASKED: Final = """
-    own.deleted_at IS NULL AND NOT EXISTS (
+    own.state <> 'purged' AND NOT EXISTS (
         SELECT 1 FROM remote_resend AS again
         WHERE again.session_id = own.id AND again.ended_at IS NULL AND again.base_url = %s)
 """
@@ -120,7 +120,7 @@ def claim(owner: Owner, session_id: str) -> Session:
     if is_new and not sql.rows(_has_name_statement(), [sql.uuid_value(owner.user_pk), owner.user_id]):
         raise EngineRefused(_("This user was erased."))
     session = Session.objects.get(owned_by(owner), session_id=session_id)
-    if session.deleted_at is not None:
+    if session.state == State.PURGED:
         raise EngineRefused(_("This session was deleted permanently: choose another session_id."))
     same_id = [session.engine_session_id, session.app_id, session.project_id]
     older_of_other = [session.pk, sql.uuid_value(session.user_id)]
@@ -157,7 +157,7 @@ def open_flushes(since: datetime, before: datetime, limit: int) -> list[Session]
 
     They come with their users.
     """
-    unconfirmed = Session.objects.filter(searchable_at__isnull=True, deleted_at__isnull=True)
+    unconfirmed = Session.objects.filter(~IS_PURGED, searchable_at__isnull=True)
     sent = unconfirmed.filter(flushed_at__gte=since, flushed_at__lt=before).select_related("user")
     return list(sent.annotate(turn=sql.turn_of_user("-flushed_at")).order_by("turn", "-flushed_at")[:limit])
 

@@ -13,7 +13,7 @@ from core.ids import new_resource_id, resource_uri
 from core.localization import MessageField
 from core.persistence.checked_rows import CheckedModel
 from core.persistence.file_keys import FileKey, file_key
-from store.models import State, state_field
+from store.models import State, state_field, state_since_field
 from store.types import Owner
 
 DELETED: Final = "deleted"
@@ -88,9 +88,7 @@ class Resource(CheckedModel, Leased):
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
     state = state_field()
-    state_since = models.DateTimeField(
-        _("state since"), null=True, blank=True, help_text=_("When the row got its state; null while it is live.")
-    )
+    state_since = state_since_field()
 
     class Meta:
         verbose_name = _("resource")

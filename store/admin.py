@@ -26,8 +26,8 @@ from store.models import (
 
 @admin.register(Session)
 class SessionAdmin(PersonalAdmin):
-    list_display = ("session_id", "user", "app_id", "project_id", "kind", "created_at", "flushed_at", "deleted_at")
-    list_filter = ("kind", ("flushed_at", admin.EmptyFieldListFilter), ("deleted_at", admin.EmptyFieldListFilter))
+    list_display = ("session_id", "user", "app_id", "project_id", "kind", "created_at", "flushed_at", "state")
+    list_filter = ("kind", "state", ("flushed_at", admin.EmptyFieldListFilter))
     search_fields = ("user__user_id__exact", "session_id__exact", "engine_session_id__exact")
 
 
@@ -35,8 +35,8 @@ class SessionAdmin(PersonalAdmin):
 class MemoryAdmin(PersonalAdmin):
     """Omit texts from the list. Each memory's own page shows its text, and that view is audited."""
 
-    list_display = ("memory_id", "user", "session", "memory_type", "category", "origin", "is_indexed", "hidden_at")
-    list_filter = ("memory_type", "origin", "is_indexed", ("hidden_at", admin.EmptyFieldListFilter))
+    list_display = ("memory_id", "user", "session", "memory_type", "category", "origin", "is_indexed", "state")
+    list_filter = ("memory_type", "origin", "is_indexed", "state")
     list_select_related = ("user", "session")
     search_fields = ("user__user_id__exact", "memory_id__exact", "session__session_id__exact")
 

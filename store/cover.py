@@ -12,7 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import F, Q
 
-from store.models import Memory
+from store.models import Memory, State
 
 PLAIN: Final = 0
 COVERED: Final = 1
@@ -51,9 +51,9 @@ def left_out(*, remote_ranks: bool = False) -> tuple[int, ...]:
 
 
 def leaves_any_out(user_pk: UUID | None) -> bool:
-    """Return True if a memory of the user, or of any user, is not shown and not hidden either. One SQL statement."""
+    """Return True if a memory of the user, or of any user, is live and not shown. One SQL statement."""
     of_user = Q() if user_pk is None else Q(user_id=user_pk)
-    return Memory.objects.filter(of_user, is_left_out(), hidden_at=None).exists()
+    return Memory.objects.filter(of_user, is_left_out(), state=State.LIVE).exists()
 
 
 def kind_of(memory: Memory) -> int:

@@ -21,7 +21,7 @@ from store import sessions, states, storage
 from store.categories import tab_of
 from store.ledger import ENDED_FIELDS, Override, Tombstone, digest_of
 from store.models import (
-    IS_SETTLED,
+    IS_PURGED,
     MANUAL_ORIGINS,
     Memory,
     PendingExtraction,
@@ -33,7 +33,6 @@ from store.models import (
 from store.types import Owner
 
 _Kind = Tombstone.Kind
-_WITH_SOURCE: Final = Memory.HiddenReason.WITH_SOURCE
 _EXTRACTED: Final = Memory.Origin.EXTRACTED
 _UPSTREAM: Final = Memory.Origin.UPSTREAM
 MODEL: Final = Actor.system("model")
@@ -201,10 +200,9 @@ def follow_edit(owner: Owner, memory: Memory, former_text: str) -> None:
     Tombstone.ledger.bulk_update(returning, ENDED_FIELDS)
     stale = [one for one in derived if one.memory_id not in by_memory]
     cause = _Cause(_Kind.SOURCE_CORRECTED, override, memory.memory_id, timezone.now(), digest_of(former_text))
+    lost = _lost([one for one in stale if one.origin == _EXTRACTED and not one.is_edited])
     Tombstone.ledger.bulk_create(map(cause.follower, stale))
     states.refresh_memories(owner, {*by_memory, *(one.memory_id for one in stale)})
-    hidden_by_user = [one for one in stale if one.hidden_at and one.hidden_reason != _WITH_SOURCE]
-    lost = [one for one in stale if one.origin == _EXTRACTED and not one.is_edited and one not in hidden_by_user]
     if lost:
         PendingExtraction.objects.create(**_window(owner, memory, lost))
     elif returning and not corrected.filter(memory_id__in=(ids := {one.memory_id for one in returning})).exists():
@@ -212,6 +210,19 @@ def follow_edit(owner: Owner, memory: Memory, former_text: str) -> None:
         back = [one for one in extracted if one.memory_id in ids and not one.is_edited] or extracted
         if back:
             PendingExtraction.objects.filter(**_window(owner, memory, back)).delete()
+
+
+def _lost(derived: Sequence[Memory]) -> list[Memory]:
+    """Return what an edit of a source hides, and no decision about the memory itself or another source's edit did."""
+    hidden = [one.pk for one in derived if one.state != State.LIVE]
+    reasons: dict[int | None, list[Tombstone]] = {}
+    for one in Tombstone.ledger.filter(row__in=hidden, undone_at__isnull=True) if hidden else ():
+        reasons.setdefault(one.row_id, []).append(one)
+    return [
+        one
+        for one in derived
+        if one.state == State.LIVE or states.deciding(reasons.get(one.pk, ())).kind == _Kind.SOURCE_DELETED
+    ]
 
 
 def _window(owner: Owner, memory: Memory, derived: Sequence[Memory]) -> dict[str, Any]:
@@ -233,10 +244,10 @@ def replace_profile(owner: Owner) -> None:
     Call after a memory that it may be derived from was deleted or edited.
     """
     profiles = Memory.objects.filter(owned_by(owner), memory_type=Memory.Type.PROFILE, origin=Memory.Origin.EXTRACTED)
-    rows = list(profiles)
-    if rows:
+    is_wanted = profiles.exclude(states.IS_IN_TRASH).exists()
+    if rows := list(profiles):
         storage.remove(owner, rows)
-    if any(row.hidden_at is None or row.hidden_reason for row in rows):
+    if is_wanted:
         queue_profile(owner)
 
 
@@ -273,7 +284,7 @@ def repeated_by_remote(owner: Owner, memory: Memory) -> list[Memory]:
 
 def _derived_in_sessions_of(owner: Owner, memory_ids: Collection[str]) -> list[Memory]:
     sessions = Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).values("session_id")
-    found = Memory.objects.filter(session_id__in=sessions, origin__in=(_EXTRACTED, _UPSTREAM)).exclude(IS_SETTLED)
+    found = Memory.objects.filter(session_id__in=sessions, origin__in=(_EXTRACTED, _UPSTREAM)).exclude(IS_PURGED)
     return list(found.order_by("pk"))
 
 
@@ -309,8 +320,8 @@ def supersede(memories: Sequence[Memory], newer: Memory, at: datetime) -> None:
     states.MEMORIES.refresh(rows)
 
 
-def show_again(owner: Owner, memory_id: str, actor: Actor) -> list[str]:
-    """End what superseded a memory, or deleted it with a remote's; return the ids of these other memories.
+def show_again(owner: Owner, memory_id: str, actor: Actor) -> list[Tombstone]:
+    """End what superseded a memory, or deleted it with a remote's; return these tombstones.
 
     A newer memory is unlinked from it.
     """
@@ -325,7 +336,7 @@ def show_again(owner: Owner, memory_id: str, actor: Actor) -> list[str]:
         newer.save(update_fields=["supersedes"])
     if ended:
         apply_edits(owner, [memory_id])
-    return [one.other_id for one in ended]
+    return ended
 
 
 def forget_derived(owner: Owner, memory_ids: Collection[str]) -> None:

@@ -16,14 +16,12 @@ from core.persistence.sql import uuid_value
 from store.types import Owner
 
 
-class DeliveryState(TextChoices):
-    """The mark of an empty row that a purge leaves, so that the same memory is not stored again."""
-
-    PURGED = "purged", _("Purged")
-
-
 class State(TextChoices):
-    """The own state of a memory, session or resource, which follows from its open decisions (`store.states`)."""
+    """The own state of a memory, session or resource, which follows from its open decisions (`store.states`).
+
+    A purged memory is an empty row that keeps its id, so that the same memory is not stored again. Writes to a purged
+    session are refused.
+    """
 
     LIVE = "live", _("Live")
     TRASHED = "trashed", _("In trash")
@@ -39,22 +37,28 @@ def state_field() -> "models.CharField[str, str]":
     )
 
 
-def is_shown_at(now: datetime) -> Q:
-    """Return the condition under which memories are shown: they and their sessions are live and not expired."""
-    expired = Q(expires_at__lte=now) | Q(session__expires_at__lte=now)
-    return Q(Q(session=None) | Q(session__state=State.LIVE), state=State.LIVE) & ~expired
+def state_since_field() -> "models.DateTimeField[datetime | None, datetime | None]":
+    """Return the column of the time of a row's state."""
+    return models.DateTimeField(
+        _("state since"),
+        null=True,
+        blank=True,
+        editable=False,
+        help_text=_("When the row got its state; null while it is live."),
+    )
 
 
-IS_SETTLED: Final = Q(delivery_state=DeliveryState.PURGED)
+IS_PURGED: Final = Q(state=State.PURGED)
 """Rows without a memory, which are not listed."""
-IS_LIVE: Final = Q(hidden_at=None, session__hidden_at=None, session__deleted_at=None)
+IN_LIVE_SESSION: Final = Q(session=None) | Q(session__state=State.LIVE)
+"""Memories whose session is not deleted."""
+IS_LIVE: Final = IN_LIVE_SESSION & Q(state=State.LIVE)
 """Memories that are not deleted, by themselves or with their session."""
 
 
-def is_settled_sql(row: str) -> str:
-    """Return `IS_SETTLED` as SQL for rows of `store_memory` with that alias."""
-    # The triggers in databases contain this text, from when rows could be flushed.
-    return f"{row}.delivery_state IN ('flushed', 'purged')"
+def is_shown_at(now: datetime) -> Q:
+    """Return the condition under which memories are shown: they and their sessions are live and not expired."""
+    return IS_LIVE & ~Q(Q(expires_at__lte=now) | Q(session__expires_at__lte=now))
 
 
 def owned_by(owner: Owner) -> models.Q:
@@ -100,13 +104,8 @@ class Session(CheckedModel):
     retry_at = models.DateTimeField(
         _("retry at"), null=True, blank=True, help_text=_("When unconfirmed calls are retried.")
     )
-    deleted_at = models.DateTimeField(
-        _("deleted at"), null=True, blank=True, help_text=_("Set when permanently deleted; later writes are refused.")
-    )
-    hidden_at = models.DateTimeField(
-        _("hidden at"), null=True, blank=True, help_text=_("Set when deleted by a user; restorable until purged.")
-    )
     state = state_field()
+    state_since = state_since_field()
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True, default=None)
 
     class Meta:
@@ -126,7 +125,7 @@ class Session(CheckedModel):
             ),
             models.Index(
                 fields=["user", "app_id", "project_id"],
-                condition=models.Q(hidden_at__isnull=False) | models.Q(deleted_at__isnull=False),
+                condition=~models.Q(state="live"),
                 name="session_closed",
             ),
         ]
@@ -140,7 +139,7 @@ class Session(CheckedModel):
         return Owner(self.user_id, self.user.user_id, self.app_id, self.project_id)
 
 
-_SHOWN = models.Q(hidden_at__isnull=True)
+_LIVE = models.Q(state="live")
 _BROWSED_BY: dict[str, list[str]] = {
     "time": [],
     "category": ["category"],
@@ -180,14 +179,6 @@ class Memory(CheckedModel):
         TOOL = "tool", _("Tool")
         EXTRACTED = "extracted", _("Extracted")
 
-    class HiddenReason(models.TextChoices):
-        """The gateway's reasons to hide a memory that no user deleted."""
-
-        SUPERSEDED = "superseded", _("Superseded")
-        WITH_SOURCE = "with_source", _("Source deleted")
-        REWORDED = "reworded", _("Source edited")
-        WITH_DERIVED = "with_derived", _("Derived memory deleted")
-
     user = models.ForeignKey(
         MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="memories", db_index=False
     )
@@ -216,18 +207,10 @@ class Memory(CheckedModel):
     )
     importance = models.FloatField(_("importance"), null=True, blank=True)
     batch_id = models.CharField(_("batch ID"), max_length=64, blank=True)
-    delivery_state = models.CharField(
-        _("delivery state"),
-        max_length=12,
-        choices=DeliveryState,
-        blank=True,
-        help_text=_("Set when purged: only the ID is left."),
-    )
     seq = models.IntegerField(_("seq"), default=0)
     chunk_index = models.IntegerField(_("chunk index"), null=True, blank=True)
     sources = ReadableJSONField(_("sources"), default=list, blank=True)
     supersedes = ReadableJSONField(_("supersedes"), default=list, blank=True)
-    superseded_by = models.CharField(_("superseded by"), max_length=256, blank=True)
     payload = ReadableJSONField(_("payload"), default=dict, blank=True)
     created_at_ms = models.BigIntegerField(_("created at ms"))
     origin = models.CharField(_("origin"), max_length=10, choices=Origin, default=Origin.EMBEDDED)
@@ -245,17 +228,8 @@ class Memory(CheckedModel):
     )
     is_indexed = models.BooleanField(_("is indexed"), default=False)
     token_count = models.IntegerField(_("token count"), default=0)
-    hidden_at = models.DateTimeField(
-        _("hidden at"), null=True, blank=True, help_text=_("Set when deleted by a user; restorable until purged.")
-    )
-    hidden_reason = models.CharField(
-        _("hidden reason"),
-        max_length=12,
-        choices=HiddenReason,
-        blank=True,
-        help_text=_("Empty if not hidden, or if deleted by a user."),
-    )
     state = state_field()
+    state_since = state_since_field()
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True, default=None)
 
     class Meta:
@@ -279,26 +253,20 @@ class Memory(CheckedModel):
             models.Index(
                 fields=["user", "app_id", "project_id"],
                 condition=models.Q(is_indexed=True)
-                & (
-                    models.Q(hidden_at__isnull=False)
-                    | models.Q(memory_type="unprocessed_message")
-                    | models.Q(memory_type="profile")
-                ),
+                & (~_LIVE | models.Q(memory_type="unprocessed_message") | models.Q(memory_type="profile")),
                 name="memory_set_apart",
             ),
             # For browsing by operators, newest or oldest first, with one condition each; without the trash.
             *(
-                models.Index(fields=[*fields, "created_at_ms", "id"], condition=_SHOWN, name=f"memory_browsed_{name}")
+                models.Index(fields=[*fields, "created_at_ms", "id"], condition=_LIVE, name=f"memory_browsed_{name}")
                 for name, fields in _BROWSED_BY.items()
             ),
             models.Index(
                 fields=["category", "created_at_ms", "id", "importance"],
-                condition=_SHOWN & models.Q(importance__isnull=False),
+                condition=_LIVE & models.Q(importance__isnull=False),
                 name="memory_browsed_importance",
             ),
-            models.Index(
-                fields=["created_at_ms", "id"], condition=models.Q(hidden_at__isnull=False), name="memory_in_trash"
-            ),
+            models.Index(fields=["created_at_ms", "id"], condition=~_LIVE, name="memory_in_trash"),
         ]
 
     def __str__(self) -> str:

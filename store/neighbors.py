@@ -7,7 +7,7 @@ from django.db import connection
 
 from core.persistence.sql import slots
 from store import cover
-from store.models import is_settled_sql, owner_values
+from store.models import owner_values
 from store.types import Owner
 
 MAX_NEIGHBORS: Final = 10
@@ -16,15 +16,14 @@ _OWNED: Final = "m.user_id = %s AND m.app_id = %s AND m.project_id = %s"
 _PLACES: Final = f"""
     SELECT m.memory_id, m.session_id, m.seq, m.created_at_ms, m.id
     FROM store_memory m JOIN store_session s ON s.id = m.session_id
-    WHERE {_OWNED} AND s.hidden_at IS NULL AND s.deleted_at IS NULL AND m.memory_id IN ({{slots}})
+    WHERE {_OWNED} AND s.state = 'live' AND m.memory_id IN ({{slots}})
 """
 _SIDE: Final = f"""
     SELECT * FROM (
         SELECT {{number}} AS hit, {{side}} AS side, m.id AS row_id, m.memory_id, m.sender_id, m.text, m.created_at_ms
         FROM store_memory m
         WHERE {_OWNED} AND m.session_id = %s AND (m.seq, m.created_at_ms, m.id) {{beyond}} (%s, %s, %s)
-            AND m.hidden_at IS NULL AND m.origin <> 'extracted' AND NOT ({is_settled_sql("m")})
-            AND NOT {{left_out}}
+            AND m.state = 'live' AND m.origin <> 'extracted' AND NOT {{left_out}}
         ORDER BY m.seq {{order}}, m.created_at_ms {{order}}, m.id {{order}} LIMIT %s
     ) AS side_{{number}}_{{side}}
 """

@@ -12,7 +12,8 @@ from typing import Any, Final
 from django.db import connection, transaction
 
 from core.persistence.sql import temporary_data_on_disk
-from store.models import HourCount, is_settled_sql
+from store.index.schema import has_states
+from store.models import HourCount
 
 # The only view that reads `store_memory`, with the conditions of `store.table.visible`. Importance is summed in
 # millionths, because integers are subtracted without rounding errors.
@@ -26,7 +27,7 @@ SELECT m.id AS memory_row, m.session_id AS session_row, m.user_id, {owner} AS ow
     CASE WHEN m.importance >= 0.67 AND m.importance <= 1000 THEN 1 ELSE 0 END AS high,
     CASE WHEN m.importance >= -1000 AND m.importance <= 1000 THEN {weight} ELSE 0 END AS weight
 FROM store_memory m LEFT JOIN store_session s ON s.id = m.session_id
-WHERE m.hidden_at IS NULL AND s.hidden_at IS NULL AND s.deleted_at IS NULL AND NOT ({settled})
+WHERE m.state = 'live' AND COALESCE(s.state, 'live') = 'live'
 """
 HOUR_MS: Final = 3_600_000
 DAY, EIGHT_DAYS, THIRTY_TWO_DAYS = 24, 192, 768
@@ -104,13 +105,10 @@ _DROP_EMPTY: Final = (
     "DELETE FROM store_hourcount WHERE memories <= 0; DELETE FROM store_sessioncount WHERE memories <= 0"
 )
 _COUNTED_COLUMNS: Final = (
-    "user_id", "app_id", "project_id", "session_id", "agent_id", "category", "importance", "created_at_ms", "hidden_at",
+    "user_id", "app_id", "project_id", "session_id", "agent_id", "category", "importance", "created_at_ms", "state",
     "origin",
 )  # fmt: skip
-_TRIGGER_COLUMNS: Final = ", ".join((*_COUNTED_COLUMNS, "delivery_state"))
-_VISIBILITY_CHANGED: Final = (
-    "(OLD.hidden_at IS NULL AND OLD.deleted_at IS NULL) <> (NEW.hidden_at IS NULL AND NEW.deleted_at IS NULL)"
-)
+_VISIBILITY_CHANGED: Final = "(OLD.state = 'live') <> (NEW.state = 'live')"
 _TABLE_TRIGGERS: Final = {
     "store_memory": ("insert", "before_update", "after_update", "delete"),
     "store_session": ("before_update", "after_update"),
@@ -118,12 +116,20 @@ _TABLE_TRIGGERS: Final = {
 
 
 def install(schema_editor: Any) -> None:
-    """Create the views and triggers. Memories written before must be counted with `store.rollups.recount`."""
-    vendor = schema_editor.connection.vendor
-    vendor_sql = {**_VENDOR_SQL[vendor], "settled": is_settled_sql("m")}
-    views = [view.format(**vendor_sql) for view in (_COUNTED_VIEW, _HOUR_CELL_VIEW, _SESSION_CELL_VIEW)]
-    for statement in [*views, *(_sqlite() if vendor == "sqlite" else _postgresql())]:
-        schema_editor.execute(statement, params=None)
+    """Create the views and triggers. Memories written before must be counted with `store.rollups.recount`.
+
+    The first migration calls it too early: what the views read is added later.
+    """
+    if has_states(schema_editor):
+        remove(schema_editor)
+        for statement in statements(schema_editor.connection.vendor):
+            schema_editor.execute(statement, params=None)
+
+
+def statements(vendor: str) -> list[str]:
+    """Return the SQL of the views and triggers."""
+    views = [view.format(**_VENDOR_SQL[vendor]) for view in (_COUNTED_VIEW, _HOUR_CELL_VIEW, _SESSION_CELL_VIEW)]
+    return [*views, *(_sqlite() if vendor == "sqlite" else _postgresql())]
 
 
 def remove(schema_editor: Any) -> None:
@@ -131,24 +137,23 @@ def remove(schema_editor: Any) -> None:
     for table, names in _TABLE_TRIGGERS.items():
         for name in names:
             on = "" if is_sqlite else f" ON {table}"
-            schema_editor.execute(f"DROP TRIGGER {table}_count_{name}{on}", params=None)
+            schema_editor.execute(f"DROP TRIGGER IF EXISTS {table}_count_{name}{on}", params=None)
     if not is_sqlite:
         for function in ("store_count_added", "store_count_row", "store_count_session"):
-            schema_editor.execute(f"DROP FUNCTION {function}()", params=None)
-        schema_editor.execute("DROP SEQUENCE store_delta", params=None)
+            schema_editor.execute(f"DROP FUNCTION IF EXISTS {function}()", params=None)
+        schema_editor.execute("DROP SEQUENCE IF EXISTS store_delta", params=None)
     for view in ("store_session_cell", "store_hour_cell", "store_counted_memory"):
-        schema_editor.execute(f"DROP VIEW {view}", params=None)
+        schema_editor.execute(f"DROP VIEW IF EXISTS {view}", params=None)
 
 
 def _changed(differs: str) -> str:
     """Return the condition under which a change may move a memory to other cells."""
-    columns = " OR ".join(f"OLD.{name} {differs} NEW.{name}" for name in _COUNTED_COLUMNS)
-    return f"{columns} OR ({is_settled_sql('OLD')}) <> ({is_settled_sql('NEW')})"
+    return " OR ".join(f"OLD.{name} {differs} NEW.{name}" for name in _COUNTED_COLUMNS)
 
 
 def _sqlite() -> list[str]:
-    update = f"UPDATE OF {_TRIGGER_COLUMNS} ON store_memory WHEN {_changed('IS NOT')}"
-    hide = f"UPDATE OF hidden_at, deleted_at ON store_session WHEN {_VISIBILITY_CHANGED}"
+    update = f"UPDATE OF {', '.join(_COUNTED_COLUMNS)} ON store_memory WHEN {_changed('IS NOT')}"
+    hide = f"UPDATE OF state ON store_session WHEN {_VISIBILITY_CHANGED}"
 
     def trigger(name: str, event: str, where: str) -> str:
         is_subtracting = event.startswith("BEFORE")
@@ -194,7 +199,7 @@ def _postgresql() -> list[str]:
         return f"CREATE TRIGGER {table}_count_{name} {event} ON {table} FOR EACH ROW {when} EXECUTE FUNCTION {call}()"
 
     changed = _changed("IS DISTINCT FROM")
-    update, hide = f"UPDATE OF {_TRIGGER_COLUMNS}", "UPDATE OF hidden_at, deleted_at"
+    update, hide = f"UPDATE OF {', '.join(_COUNTED_COLUMNS)}", "UPDATE OF state"
     inserted = row("store_memory", "insert", "AFTER INSERT", "store_count_added")
     return [
         "CREATE SEQUENCE store_delta",

@@ -18,7 +18,7 @@ from store.types import Owner
 # Plain SQL, because every add waits for it.
 _OPEN = """
     SELECT id FROM store_session WHERE user_id = %s AND app_id = %s AND project_id = %s AND session_id = %s
-        AND deleted_at IS NULL AND hidden_at IS NULL
+        AND state = 'live'
 """
 _CREATE = """
     INSERT INTO store_session (user_id, app_id, project_id, session_id, engine_session_id, kind, created_at)
@@ -29,28 +29,28 @@ _CREATE = """
 def locked(owner: Owner, session_id: str) -> Session:
     """Return the session, locked and created if needed; fields outside its key are loaded on access.
 
-    Raises: `EngineRefused` for a deleted one.
+    Raises: `EngineRefused` for a purged one.
     """
     session = _locked(owner, session_id)
-    if session.deleted_at is not None:
+    if session.state == State.PURGED:
         raise EngineRefused(_("This session was deleted permanently: choose another session_id."))
     return session
 
 
-def live(owner: Owner, session_id: str) -> Session | None:
-    """Return the session, locked, if it exists and is not deleted."""
-    found = Session.objects.select_for_update().filter(owned_by(owner), session_id=session_id, deleted_at__isnull=True)
-    return found.first()
+def existing(owner: Owner, session_id: str) -> Session | None:
+    """Return the session, locked, if it exists and is not purged."""
+    found = Session.objects.select_for_update().filter(owned_by(owner), session_id=session_id)
+    return found.exclude(state=State.PURGED).first()
 
 
-def mark_deleted(owner: Owner, session_id: str, now: datetime) -> Session:
-    """Mark the session as deleted, also one that does not exist yet, so that late writes are refused."""
+def mark_purged(owner: Owner, session_id: str, now: datetime) -> Session:
+    """Mark the session as purged, also one that does not exist yet, so that late writes are refused."""
     with transaction.atomic():
         lock_decisions(owner)
         session = _locked(owner, session_id)
-        if session.deleted_at is None:
-            session.deleted_at, session.state = now, State.PURGED
-            session.save(update_fields=["deleted_at", "state"])
+        if session.state != State.PURGED:
+            session.state, session.state_since = State.PURGED, now
+            session.save(update_fields=["state", "state_since"])
     return session
 
 
@@ -69,7 +69,7 @@ def _locked(owner: Owner, session_id: str) -> Session:
         pk = row[0] if row else create(cursor, owner, session_id)
     if pk is None:  # another process closed or created it at the same moment
         return Session.objects.select_for_update().get(owned_by(owner), session_id=session_id)
-    fields = {"id": pk, **owner_columns(owner), "session_id": session_id, "deleted_at": None, "hidden_at": None}
+    fields = {"id": pk, **owner_columns(owner), "session_id": session_id, "state": State.LIVE}
     return Session.from_db(connection.alias, list(fields), list(fields.values()))
 
 

@@ -1,7 +1,7 @@
-"""The state of a row, and the former columns that say the same, as its open tombstones say.
+"""The state of a row, and since when it has it, as its open tombstones say.
 
 `columns_of_memory`, `columns_of_session` and `resources.states` compute them, and `Target.refresh` writes them after
-every decision, its end, and a purge; `Target.wrong` checks rows by the same functions. The order is purged, trashed,
+every decision and its end; `Target.wrong` checks rows by the same functions. The order is purged, trashed,
 superseded, expired, live. A purge cannot end, so the row itself records it.
 """
 
@@ -14,20 +14,21 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from store.ledger import Tombstone
-from store.models import DeliveryState, Memory, Session, State, owned_by
+from store.models import Memory, Session, State, owned_by
 from store.types import Owner
 
 Columns = Mapping[str, Any]
 _SCOPE: Final = ("user_id", "app_id", "project_id")
-_Kind, _Reason = Tombstone.Kind, Memory.HiddenReason
-_REASONS: Final = {
-    _Kind.SUPERSEDED: _Reason.SUPERSEDED,
-    _Kind.SOURCE_DELETED: _Reason.WITH_SOURCE,
-    _Kind.SOURCE_CORRECTED: _Reason.REWORDED,
-    _Kind.DERIVED_DELETED: _Reason.WITH_DERIVED,
-}
+_Kind = Tombstone.Kind
 _RANKS: Final = {kind: rank for rank, kind in enumerate(_Kind)}
 _CHECKED_AT_ONCE: Final = 1000
+_HAS_TIME: Final = Q(state_since__isnull=False)
+
+
+IS_IN_TRASH: Final = Exists(
+    Tombstone.objects.filter(**{name: OuterRef(name) for name in (*_SCOPE, "memory_id")}, undone_at__isnull=True)
+)
+"""Memories that a person deleted, which the trash lists."""
 
 
 def deciding(tombstones: Iterable[Any]) -> Any:
@@ -37,44 +38,35 @@ def deciding(tombstones: Iterable[Any]) -> Any:
 
 def columns_of_memory(row: Any, tombstones: Sequence[Any]) -> Columns:
     """Return the columns of a memory. What a user's own text replaced no longer depends on corrected sources."""
-    if row.delivery_state == DeliveryState.PURGED:
-        return {"state": State.PURGED}
     found = [one for one in tombstones if one.kind != _Kind.SOURCE_CORRECTED or row.text == row.original_text]
-    first = deciding(found)
-    return {
-        "state": _state(row, first),
-        "hidden_at": first and first.created_at,
-        "hidden_reason": _REASONS.get(first.kind, "") if first else "",
-        "superseded_by": next((one.other_id for one in found if one.kind == _Kind.SUPERSEDED), ""),
-    }
+    return columns_of_session(row, found)
 
 
 def columns_of_session(row: Any, tombstones: Sequence[Any]) -> Columns:
     """Return the columns of a session."""
-    if row.deleted_at is not None:
+    if row.state == State.PURGED:
         return {"state": State.PURGED}
-    first = deciding(tombstones)
-    return {"state": _state(row, first), "hidden_at": first and first.created_at}
-
-
-def _state(row: Any, first: Any) -> State:
-    if first is not None:
-        return State.SUPERSEDED if first.kind == _Kind.SUPERSEDED else State.TRASHED
-    return State.EXPIRED if row.expires_at and row.expires_at <= timezone.now() else State.LIVE
+    if first := deciding(tombstones):
+        state = State.SUPERSEDED if first.kind == _Kind.SUPERSEDED else State.TRASHED
+        return {"state": state, "state_since": first.created_at}
+    if row.expires_at and row.expires_at <= timezone.now():
+        return {"state": State.EXPIRED, "state_since": row.expires_at}
+    return {"state": State.LIVE, "state_since": None}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A kind of row that tombstones are about: those that meet `condition` and have the row's `name`, a column of both.
 
-    `columns_of(row, tombstones)` reads the columns in `read`. `unlike_live` are rows that are not live by one of them.
+    `columns_of(row, tombstones)` reads the columns in `read`. `unlike_live` are rows that one of them contradicts if
+    they are live.
     """
 
     name: str
     condition: Q
     columns_of: Callable[[Any, Sequence[Any]], Columns]
     read: tuple[str, ...]
-    unlike_live: Q
+    unlike_live: Q = _HAS_TIME
 
     def refresh(self, rows: QuerySet[Any], tombstones: QuerySet[Any] | None = None) -> int:
         """Set the columns of rows to what their open tombstones say; return how many rows have changed.
@@ -119,20 +111,9 @@ class Target:
             keys = list(found.filter(pk__gt=keys[-1]).values_list("pk", flat=True)[:_CHECKED_AT_ONCE])
 
 
-MEMORIES: Final = Target(
-    "memory_id",
-    Q(),
-    columns_of_memory,
-    ("delivery_state", "expires_at", "state", "hidden_at", "hidden_reason", "superseded_by"),
-    Q(hidden_at__isnull=False) | ~Q(hidden_reason="") | ~Q(superseded_by="") | Q(delivery_state=DeliveryState.PURGED),
-)
-SESSIONS: Final = Target(
-    "session_id",
-    Q(memory_id="", resource_id=""),
-    columns_of_session,
-    ("deleted_at", "expires_at", "state", "hidden_at"),
-    Q(hidden_at__isnull=False) | Q(deleted_at__isnull=False),
-)
+_READ: Final = ("expires_at", "state", "state_since")
+MEMORIES: Final = Target("memory_id", Q(), columns_of_memory, _READ)
+SESSIONS: Final = Target("session_id", Q(memory_id="", resource_id=""), columns_of_session, _READ)
 
 
 def refresh_memories(owner: Owner, memory_ids: Collection[str]) -> None:

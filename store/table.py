@@ -10,17 +10,19 @@ from django.db.models import Q, QuerySet
 
 from store import cover, derived_memories
 from store.index import keyword
-from store.models import IS_SETTLED, MANUAL_ORIGINS, Memory, owned_by
+from store.models import IN_LIVE_SESSION, IS_PURGED, MANUAL_ORIGINS, Memory, State, owned_by
+from store.states import IS_IN_TRASH
 from store.types import ListPage, ListRequest, Owner, Position, StoredMemory, Wording
+
+_IS_LIVE: Final = Q(state=State.LIVE)
 
 
 class MemoryTable:
     """The methods of `store.port.Engine` that all engines share."""
 
     def list(self, owner: Owner, request: ListRequest) -> ListPage:
-        # `hidden_reason` says why the gateway hid a memory; it is empty for those that the user deleted.
-        shown = Q(hidden_at__isnull=False, hidden_reason="") if request.is_deleted else Q(hidden_at__isnull=True)
-        found = visible(Memory.objects.filter(owned_by(owner), shown, session__hidden_at__isnull=True))
+        shown = ~_IS_LIVE & Q(IS_IN_TRASH) if request.is_deleted else _IS_LIVE
+        found = visible(Memory.objects.filter(owned_by(owner), shown, IN_LIVE_SESSION))
         found = found.exclude(cover.is_left_out())
         found = found.filter(_conditions(request))
         rows = list(found.order_by("-created_at_ms", "-pk")[: request.limit + 1])
@@ -69,8 +71,8 @@ class MemoryTable:
 
 
 def visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:
-    """Return the memories without settled journal entries and permanently deleted sessions, with user and session."""
-    return memories.filter(session__deleted_at__isnull=True).exclude(IS_SETTLED).select_related("user", "session")
+    """Return the memories that are not purged, by themselves or with their session, with user and session."""
+    return memories.exclude(IS_PURGED).exclude(session__state=State.PURGED).select_related("user", "session")
 
 
 def _is_copied_episode(memory: Memory) -> bool:
@@ -106,6 +108,6 @@ def stored(row: Memory) -> StoredMemory:
         owner=Owner(row.user_id, row.user.user_id, row.app_id, row.project_id),
         row=row.pk,
         session_id=row.session.session_id if row.session else None,
-        is_session_hidden=row.session is not None and row.session.hidden_at is not None,
+        is_session_hidden=row.session is not None and row.session.state != State.LIVE,
         **{name: getattr(row, name) for name in _COPIED},
     )

@@ -212,7 +212,8 @@ class StoredMemory:
     text: str
     importance: float | None
     created_at_ms: int
-    hidden_at: datetime | None
+    state: str
+    state_since: datetime | None
     is_session_hidden: bool
     origin: str = "embedded"
     batch_id: str = ""
@@ -221,10 +222,13 @@ class StoredMemory:
     original_text: str = ""
     sources: Sequence[str] = ()
     supersedes: Sequence[str] = ()
-    superseded_by: str = ""
-    hidden_reason: str = ""
     is_covered: bool = False
     payload: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_live(self) -> bool:
+        """Return True if the memory is not deleted itself; its session may be."""
+        return self.state == "live"
 
     @property
     def envelope(self) -> Mapping[str, Any]:

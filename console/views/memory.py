@@ -22,7 +22,7 @@ from console import queries
 from console.access import CHANGE, DELETE, VIEW, next_address, page, record_view, render, require
 from console.filters import ORIGINS, ListFilters
 from console.forms import EditForm, ReasonForm
-from console.hidden import hidden_reasons
+from console.hidden import reasons_of
 from console.signed_values import undo_address
 from console.templatetags.panel import marked
 from console.text import compare, memory_item, parts
@@ -124,7 +124,7 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
-    is_shown = found.hidden_at is None  # else the user's own deletion would become the operator's
+    is_shown = found.is_live  # else the user's own deletion would become the operator's
     changes = decisions.delete_many([row], reason=reason, actor=actor_of(request)) if is_shown else []
     if changes:
         messages.success(request, _("Moved to trash."), extra_tags=undo_address("delete", changes))
@@ -204,8 +204,8 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "added": queries.addition(found),
         "session_url": reverse("console:transcript", args=[found.owner.user_pk], query=session),
         "reason": ReasonForm()["reason"],
-        "is_hidden": found.hidden_at is not None or found.is_session_hidden,
-        "hidden_reason": hidden_reasons([found]).get(found.row),
+        "is_hidden": not found.is_live or found.is_session_hidden,
+        "why_hidden": reasons_of([found]).get(found.row),
         "related": [
             (_("Covered by"), queries.covering(found)[:MAX_RELATED]),
             (_("Derived from"), _existing(found, found.sources)),

@@ -25,7 +25,7 @@ from core.errors import existing
 from memories.models import OverrideRevision, Tombstone
 from store import browse, categories
 from store.browse import Selection
-from store.models import Memory, Session
+from store.models import IS_PURGED, Memory, Session, State
 from store.table import stored, visible
 from store.types import StoredMemory
 
@@ -65,7 +65,7 @@ def transcript(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     values = filters.cleaned_data
     scope = {"app_id": values["app"], "project_id": values["project"], "session_id": values["session"]}
     session = existing(
-        Session.objects.select_related("user").filter(user_id=pk, deleted_at__isnull=True, **scope),
+        Session.objects.select_related("user").filter(~IS_PURGED, user_id=pk, **scope),
         _("There is no such session."),
     )
     user = session.user
@@ -100,7 +100,7 @@ def transcript(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 def _derived(session: Session) -> defaultdict[str, list[StoredMemory]]:
     """Return the memories that a model derived from the session's messages, by message."""
-    rows = Memory.objects.filter(session=session, origin=Memory.Origin.EXTRACTED, hidden_at__isnull=True)
+    rows = Memory.objects.filter(session=session, origin=Memory.Origin.EXTRACTED, state=State.LIVE)
     found: defaultdict[str, list[StoredMemory]] = defaultdict(list)
     for memory in map(stored, visible(rows).order_by("-created_at_ms", "-pk")[:MAX_DERIVED]):
         if memory.sources:
@@ -118,13 +118,11 @@ def timeline(user: MemoryUser) -> list[TimelineEvent]:
             by = one.actor_kind, one.actor
             original = one.override.original_text
             events.append(TimelineEvent(one.created_at, "edited", stored(row), one.text, *by, before=original))
-    replaced = Memory.objects.filter(
-        user=user, hidden_reason=Memory.HiddenReason.SUPERSEDED, category__in=categories.TABS["user"]
-    )
+    replaced = Memory.objects.filter(user=user, state=State.SUPERSEDED, category__in=categories.TABS["user"])
     events += [
-        TimelineEvent(memory.hidden_at, "superseded", memory, memory.text)
-        for memory in map(stored, visible(replaced).order_by("-hidden_at")[:EVENTS])
-        if memory.hidden_at is not None
+        TimelineEvent(memory.state_since, "superseded", memory, memory.text)
+        for memory in map(stored, visible(replaced).order_by("-state_since")[:EVENTS])
+        if memory.state_since is not None
     ]
     deletions = Tombstone.objects.select_related("row__session", "row__user").filter(user=user, undone_at__isnull=True)
     events += [

@@ -17,7 +17,7 @@ from console import queries
 from console.access import VIEW, page, record_list, render
 from console.filters import LabFilters, SearchFilters
 from console.forms import unknown_user
-from console.hidden import hidden_reasons
+from console.hidden import reasons_of
 from console.keyset import newest_first
 from core.errors import GatewayError
 from core.localization import localized
@@ -93,13 +93,13 @@ def _results(filters: LabFilters, owner: Owner) -> dict[str, Any]:
         }
         for found in answer.results
     ]
-    reasons = hidden_reasons([item.memory for item in missing if item.memory])
+    reasons = reasons_of([item.memory for item in missing if item.memory])
     hidden = [
         {
             **_explained(item.hit),
             "hidden": item,
             "memory": item.memory,
-            "hidden_reason": item.memory and reasons.get(item.memory.row),
+            "why_hidden": item.memory and reasons.get(item.memory.row),
         }
         for item in missing
     ]

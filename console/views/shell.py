@@ -32,7 +32,7 @@ from operations.models import Job
 from resources.models import Resource
 from store import browse
 from store.browse import Selection
-from store.models import Memory, Session, State
+from store.models import IS_PURGED, Memory, Session, State
 from store.table import visible
 from store.text.tokens import required_tokens
 
@@ -139,7 +139,7 @@ def _page_of_id(request: HttpRequest, query: str) -> _Result | None:
         url = reverse("console:user", args=[pk]) if may_open else _list(tab=ALL_TAB, user=user_id)
         return _Result(url, query, user_id)
     for session_id in (query, f"chat:{query}"):  # conversation ids are accepted without their prefix
-        sessions = Session.objects.filter(session_id=session_id, deleted_at__isnull=True)
+        sessions = Session.objects.filter(~IS_PURGED, session_id=session_id)
         if owners := list(sessions.values_list("user__user_id", flat=True)[:2]):
             return _Result(_list(tab=ALL_TAB, session=session_id), query, owners[0] if len(owners) == 1 else "")
     resource = Resource.objects.filter(pk=query) if request.user.has_perm(VIEW_FILES) else Resource.objects.none()
@@ -210,7 +210,7 @@ def _keys(query: str, *, may_view_trail: bool) -> _Group:
 
 def _sessions(query: str) -> _Group:
     starts = Q(session_id__istartswith=query) | Q(session_id__istartswith=f"chat:{query}")
-    sessions = Session.objects.filter(starts, deleted_at__isnull=True, hidden_at__isnull=True).order_by("-pk")
+    sessions = Session.objects.filter(starts, state=State.LIVE).order_by("-pk")
     rows = sessions.values_list("session_id", "user__user_id")[:RESULTS]
     results = [_Result(_list(tab=ALL_TAB, user=user, session=name), name, user) for name, user in rows]
     return _Group(gettext("Sessions"), "message", results)

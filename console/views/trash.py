@@ -30,7 +30,7 @@ from console.filters import (
     TrashTabFilters,
 )
 from console.forms import unknown_user
-from console.hidden import hidden_reasons, tombstones_of
+from console.hidden import reasons_of, tombstones_of
 from console.keyset import ROWS, newest_first
 from console.signed_values import sign_target
 from console.text import memory_item
@@ -239,11 +239,11 @@ def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedel
         **page_links(filters, found),
     }
     if isinstance(filters, AutoHiddenFilters):
-        reasons = hidden_reasons(found.memories)
+        reasons = reasons_of(found.memories)
         return {
             **context,
             "rows": [
-                {"item": memory_item(one, words=selection.words), "hidden_reason": reasons[one.row]}
+                {"item": memory_item(one, words=selection.words), "why_hidden": reasons[one.row]}
                 for one in found.memories
             ],
         }

@@ -40,7 +40,7 @@ from profiles.services import read_both
 from resources.models import Resource
 from store import browse, categories
 from store.browse import Selection
-from store.models import Session, State
+from store.models import IS_PURGED, Session, State
 
 LATEST: Final = 8
 PROFILE_FIELDS: Final = 8
@@ -190,7 +190,7 @@ def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         record(actor_of(request), "session.view", found.session_id, user_id=found.user.user_id)
         context = {"title": _("Move this session to the trash?"), "person": found.user, "session": found}
         return render(request, "console/session_delete.html", {**context, "count": count, "back": back})
-    is_shown = found.hidden_at is None  # else the user's own deletion would become the operator's
+    is_shown = found.state == State.LIVE  # else the user's own deletion would become the operator's
     changes = delete_session_undoably(found.owner, found.session_id, actor=actor_of(request)) if is_shown else []
     if not changes:
         messages.warning(request, _("The session is already in the trash."))
@@ -266,7 +266,7 @@ def _profile_values(document: Document) -> list[Difference]:
 
 
 def _sessions_of(user_pk: UUID) -> QuerySet[Session]:
-    return Session.objects.filter(user_id=user_pk, deleted_at__isnull=True)
+    return Session.objects.filter(~IS_PURGED, user_id=user_pk)
 
 
 def _with_counts(sessions: list[Session]) -> list[dict[str, Any]]:

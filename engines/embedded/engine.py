@@ -15,7 +15,7 @@ from documents.reader import read_document, reading_for
 from engines.embedded import extraction, health, ingest, llm, media, rated_search
 from engines.embedded.fetching import Fetch, Fetcher
 from store import derived_memories, sessions, storage
-from store.models import Memory, Session, owned_by
+from store.models import Memory, Session, State, owned_by
 from store.port import AddResult, FlushResult, Replay, engine_call
 from store.search.search import search
 from store.table import MemoryTable
@@ -111,7 +111,7 @@ class EmbeddedEngine(MemoryTable):
         """
         request_id, now, count = uuid.uuid4().hex, self._clock(), 0
         with transaction.atomic():
-            session = sessions.live(owner, session_id)
+            session = sessions.existing(owner, session_id)
             if session is not None:
                 buffered = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
                 count = buffered.update(memory_type=Memory.Type.EPISODE, batch_id=request_id)
@@ -144,7 +144,7 @@ class EmbeddedEngine(MemoryTable):
 
         Searches find nothing from the start of the call. A second call completes an interrupted deletion.
         """
-        session = sessions.mark_deleted(owner, session_id, self._clock())
+        session = sessions.mark_purged(owner, session_id, self._clock())
         derived_memories.forget_sessions(owner, [session_id])
         memories = Memory.objects.filter(owned_by(owner), session=session).order_by("pk")
         while batch := list(memories[:_ROWS_AT_ONCE]):
@@ -197,5 +197,5 @@ def _deleted_texts(owner: Owner, session_id: str, parts: Iterable[ingest.Part]) 
     texts = {ingest.description_id(part): part.first_id for part in parts if ingest.may_be_text(part, session_id)}
     if not texts:
         return set()
-    deleted = Memory.objects.filter(owned_by(owner), memory_id__in=texts, hidden_at__isnull=False)
+    deleted = Memory.objects.filter(owned_by(owner), memory_id__in=texts).exclude(state=State.LIVE)
     return {texts[memory_id] for memory_id in deleted.values_list("memory_id", flat=True)}

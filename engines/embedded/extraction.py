@@ -32,7 +32,7 @@ from engines.embedded.extraction_prompts import ExtractionAnswer, ProfileAnswer,
 from engines.embedded.extraction_windows import Window
 from store import sessions
 from store.derived_memories import queue_profile
-from store.models import DeliveryState, Memory, PendingExtraction, Session
+from store.models import Memory, PendingExtraction, Session, State
 from store.types import Owner
 
 logger = logging.getLogger("memory_gateway.llm")
@@ -89,7 +89,7 @@ def queue_missing(user_pk: UUID | None = None) -> None:
     ).exclude(Q(batch_id="") | Q(session__kind__in=_SKIPPED_KINDS))
     missing = flushed.filter(
         ~Exists(Memory.objects.filter(origin=Memory.Origin.EXTRACTED, chunk_index=None, **batch)),
-        ~Exists(Memory.objects.filter(session=OuterRef("session"), delivery_state=DeliveryState.PURGED)),
+        ~Exists(Memory.objects.filter(session=OuterRef("session"), state=State.PURGED)),
         ~Exists(PendingExtraction.objects.filter(**batch)),
     )
     rows = missing.order_by().values("user_id", "app_id", "project_id", "session_id", "batch_id").distinct()
@@ -214,8 +214,8 @@ def _write(
         return
     if model_call.window is None:
         return
-    session = sessions.live(model_call.owner, pending.session.session_id) if pending.session else None
-    if session is None or session.hidden_at is not None:
+    session = sessions.existing(model_call.owner, pending.session.session_id) if pending.session else None
+    if session is None or session.state != State.LIVE:
         pending.delete()
     elif model_call.window.is_current():
         rows = extraction_rows.write(model_call.owner, session, model_call.window, answer, now)

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 import orjson
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Length
 
 from core import readable
@@ -23,7 +24,8 @@ from engines.embedded.extraction_windows import Window, role_of
 from store import storage
 from store.categories import TABS
 from store.derived_memories import can_be_superseded, supersede
-from store.models import IS_LIVE, Memory, Session, owned_by
+from store.models import IS_LIVE, Memory, Session, State, owned_by
+from store.states import IS_IN_TRASH
 from store.text.normalize import fold
 from store.types import Owner
 
@@ -83,7 +85,7 @@ def _drafts_of(owner: Owner, window: Window, extracted: ExtractionAnswer) -> Ite
             payload = {"name": skill.name, "description": skill.description}
             row = _row(owner, sources, "agent_skill", skill.content, agent=agent, payload=payload)
             live = Memory.objects.filter(
-                owned_by(owner), memory_type=Memory.Type.AGENT_SKILL, agent_id=agent, hidden_at__isnull=True
+                owned_by(owner), memory_type=Memory.Type.AGENT_SKILL, agent_id=agent, state=State.LIVE
             ).exclude(memory_id=row.memory_id)
             same_name = [one for one in live if normal(str(one.payload.get("name"))) == normal(skill.name)]
             yield _Draft(row, [one for one in same_name if not one.is_edited])
@@ -166,13 +168,14 @@ def _new(owner: Owner, drafts: Sequence[_Draft], known: Sequence[Memory]) -> lis
         return []
     ids = [one.memory.memory_id for one in drafts]
     stored = {row.memory_id: row for row in Memory.objects.filter(owned_by(owner), memory_id__in=ids)}
-    returning = [row for row in stored.values() if row.hidden_reason and not row.is_edited]
+    hidden = Memory.objects.exclude(Q(state__in=(State.LIVE, State.PURGED)) | Q(IS_IN_TRASH))
+    returning = [row for row in hidden.filter(pk__in=[row.pk for row in stored.values()]) if not row.is_edited]
     if returning:
         storage.remove(owner, returning)
     known_ids = set(stored) - {row.memory_id for row in returning}
     longest = 2 * max(len(one.memory.text) for one in drafts)  # twice the length allows for more white space
-    hidden = Memory.objects.filter(owned_by(owner), hidden_at__isnull=False, hidden_reason="", is_indexed=True)
-    texts = hidden.annotate(length=Length("text")).filter(length__lte=longest).values_list("text", flat=True)
+    deleted = Memory.objects.filter(~Q(state=State.LIVE), IS_IN_TRASH, owned_by(owner), is_indexed=True)
+    texts = deleted.annotate(length=Length("text")).filter(length__lte=longest).values_list("text", flat=True)
     unwanted = {*map(normal, texts), *(normal(row.text) for row in known)}
     return [one for one in drafts if one.memory.memory_id not in known_ids and normal(one.memory.text) not in unwanted]
 
@@ -207,7 +210,7 @@ def write_profile(owner: Owner, facts: Sequence[Memory], described: ProfileAnswe
     current = Memory.objects.filter(IS_LIVE, pk__in=[row.pk for row in facts])
     if dict(current.values_list("pk", "text")) != {row.pk: row.text for row in facts}:
         return None
-    superseded = [profile for profile in _profiles(owner) if profile.hidden_at is None]
+    superseded = [profile for profile in _profiles(owner) if profile.state == State.LIVE]
     explicit = [{"category": fact.category, "description": fact.text, "evidence": fact.memory_id} for fact in facts]
     traits = [
         {"trait": trait.trait, "description": trait.trait, "basis": trait.basis, "evidence": ""}
@@ -229,12 +232,12 @@ def write_profile(owner: Owner, facts: Sequence[Memory], described: ProfileAnswe
     repair_row(row)
     storage.insert(owner, [row])
     supersede(superseded, row, now)
-    former = [profile for profile in _profiles(owner) if profile.hidden_reason]
+    former = list(_profiles(owner).exclude(Q(state=State.LIVE) | Q(IS_IN_TRASH)))
     if len(former) > _MAX_FORMER:
         storage.remove(owner, former[:-_MAX_FORMER])
     return row
 
 
-def _profiles(owner: Owner) -> list[Memory]:
+def _profiles(owner: Owner) -> QuerySet[Memory]:
     found = Memory.objects.filter(owned_by(owner), memory_type=Memory.Type.PROFILE, origin=Memory.Origin.EXTRACTED)
-    return list(found.order_by("pk"))
+    return found.order_by("pk")

@@ -32,7 +32,7 @@ from documents.mime_types import is_picture, is_sound
 from engines.embedded import media_models
 from engines.embedded.media_models import Model, Passage, TranscriptionModel
 from store import sessions, storage
-from store.models import Memory, PendingMedia, Session
+from store.models import Memory, PendingMedia, Session, State
 from store.types import Owner
 
 logger = logging.getLogger("memory_gateway.llm")
@@ -46,10 +46,9 @@ _UNREADABLE: Final = _("The stored file cannot be read. It is tried again later.
 
 
 IS_LIVE: Final = Q(
+    Q(memory__session=None) | Q(memory__session__state=State.LIVE),
     memory__memory_type=Memory.Type.EPISODE,
-    memory__hidden_at=None,
-    memory__session__hidden_at=None,
-    memory__session__deleted_at=None,
+    memory__state=State.LIVE,
 )
 """Pending files that a user has flushed and not deleted."""
 
@@ -158,8 +157,8 @@ def _settle(seen: PendingMedia, answer: list[Passage] | EndpointError, now: date
             return False
         memory = Memory.objects.select_related("user", "session").get(pk=pending.pk)
         owner = Owner(memory.user_id, memory.user.user_id, memory.app_id, memory.project_id)
-        session = sessions.live(owner, memory.session.session_id) if memory.session else None
-        if session is None or session.hidden_at is not None or memory.hidden_at is not None:
+        session = sessions.existing(owner, memory.session.session_id) if memory.session else None
+        if session is None or session.state != State.LIVE or memory.state != State.LIVE:
             return False
         _write(owner, memory, answer)
         pending.delete()

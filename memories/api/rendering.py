@@ -131,7 +131,7 @@ def memory(stored: StoredMemory, overrides: Mapping[str, str]) -> dict[str, Any]
         "agent_id": stored.agent_id,
         "timestamp_ms": stored.created_at_ms,
         "override_id": overrides.get(stored.memory_id),
-        "deleted_at": isoformat_or_none(stored.hidden_at),
+        "deleted_at": isoformat_or_none(stored.state_since),
     }
 
 
@@ -171,6 +171,6 @@ def session(found: Session, counted: Mapping[str, int], remote: RemoteState) -> 
         "created_at": isoformat(found.created_at),
         "flushed_at": isoformat_or_none(found.flushed_at),
         "searchable_at": isoformat_or_none(found.searchable_at),
-        "deleted_at": isoformat_or_none(found.hidden_at),
+        "deleted_at": isoformat_or_none(found.state_since),
         "remote": remote.as_json(),
     }

@@ -32,7 +32,7 @@ from memories.services.lookup import require_own_session
 from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota
-from store.models import Session, owned_by, owner_columns
+from store.models import Session, State, owned_by, owner_columns
 from store.port import AddResult, Engine, FlushResult, KeptAsText
 from store.types import ContentItem, Message, Owner, Role
 
@@ -156,9 +156,9 @@ def _check(owner: Owner, command: AddCommand) -> dict[tuple[int, int], str]:
     if any(part.data is not None and len(part.data) > limit for part in parts):
         raise TooLarge(_("A file in a message must be at most %(number)s bytes.", number=limit))
     session = Session.objects.filter(owned_by(owner), session_id=command.session_id).first()
-    if session is not None and session.deleted_at is not None:
+    if session is not None and session.state == State.PURGED:
         raise NotFound(_("This session was deleted permanently: choose another session_id."))
-    if session is not None and session.hidden_at is not None:
+    if session is not None and session.state == State.TRASHED:
         raise Conflict(_("This session is in the trash. Restore it before adding messages."))
     return not_allowed
 

@@ -32,7 +32,7 @@ from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
 from store import browse, derived_memories
 from store.ledger import ENDED_FIELDS
-from store.models import DeliveryState, Memory, Session, owned_by, owner_columns
+from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_columns
 from store.table import visible
 from store.types import Owner, StoredMemory, Wording
 
@@ -175,7 +175,7 @@ def delete_many(rows: Collection[int], *, reason: str = "", actor: Actor, job: s
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
             _, created = decider.create_tombstones("memory", {one.memory_id: one for one in memories}, reason)
-            shown = {memory.row for memory in memories if memory.hidden_at is None}
+            shown = {memory.row for memory in memories if memory.is_live}
             changes += [[one.row_id, one.tombstone_id] for one in created if one.row_id in shown]
     return changes
 
@@ -187,7 +187,7 @@ def delete_of_sender(
 
     Uploaded files and manual memories stay. An interrupted call has deleted a part: repeat it.
     """
-    found = visible(Memory.objects.filter(owned_by(owner), sender_id=sender_id, hidden_at__isnull=True))
+    found = visible(Memory.objects.filter(owned_by(owner), sender_id=sender_id, state=State.LIVE))
     found = found.filter(origin=Memory.Origin.EMBEDDED).exclude(session__kind=Session.Kind.RESOURCE)
     if session_id is not None:
         found = found.filter(session__session_id=session_id)
@@ -262,9 +262,7 @@ def undo_restore(changes: Sequence[Change], *, actor: Actor, job: str = "") -> i
         for decider, memories in _locked_memories([change[0] for change in changes], actor, job):
             history = Tombstone.objects.filter(row_id__in=[memory.row for memory in memories]).order_by("created_at")
             latest = {one.row_id: one for one in history}
-            unchanged = [
-                one for one in memories if one.hidden_at is None and latest[one.row].tombstone_id in tombstone_ids
-            ]
+            unchanged = [one for one in memories if one.is_live and latest[one.row].tombstone_id in tombstone_ids]
             for reason in {latest[memory.row].reason for memory in unchanged}:
                 with_reason = {memory.memory_id: memory for memory in unchanged if latest[memory.row].reason == reason}
                 decider.create_tombstones("memory", with_reason, reason)
@@ -333,7 +331,7 @@ def import_override(override: Override, *, text: str, created_at: datetime) -> b
         lookup.lock_user(owner.user_pk)
         memory = Memory.objects.filter(owned_by(owner), memory_id=override.memory_id).first()
         taken = Override.objects.filter(owned_by(owner), memory_id=override.memory_id, undone_at__isnull=True)
-        if taken.exists() or (memory and memory.delivery_state == DeliveryState.PURGED):
+        if taken.exists() or (memory and memory.state == State.PURGED):
             return False
         before = Wording(memory.text, memory.category, memory.importance) if memory else Wording(text, "", None)
         override.row, override.original_text, override.text = memory, before.text, text
@@ -406,7 +404,7 @@ def _existing(owner: Owner, kind: _Kind, names: Collection[str]) -> Collection[s
     """Return those of the sessions that exist and are not purged; memories are known to exist."""
     if kind == "memory":
         return names
-    found = Session.objects.filter(owned_by(owner), session_id__in=names, deleted_at__isnull=True)
+    found = Session.objects.filter(~IS_PURGED, owned_by(owner), session_id__in=names)
     return set(found.values_list("session_id", flat=True))
 
 
@@ -516,10 +514,11 @@ class _Decider:
 
     def show_again(self, memory: StoredMemory) -> bool:
         """Show a memory again that another one hid. Return False if none did."""
-        others = derived_memories.show_again(self.owner, memory.memory_id, self.actor)
-        if not others:
+        ended = derived_memories.show_again(self.owner, memory.memory_id, self.actor)
+        if not ended:
             return False
-        detail = {"superseded_by": memory.superseded_by} if memory.superseded_by else {"deleted_with": others}
+        newer = [one.other_id for one in ended if one.kind == Tombstone.Kind.SUPERSEDED]
+        detail = {"superseded_by": newer[0]} if newer else {"deleted_with": [one.other_id for one in ended]}
         record(self.actor, "memory.restore", memory.memory_id, user_id=self.owner.user_id, detail=detail)
         publish("memory.restored", self.owner.user_pk, **self.owner.scope, memory_ids=[memory.memory_id])
         return True

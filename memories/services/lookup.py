@@ -65,7 +65,7 @@ def _find(user_pk: UUID, ref: MemoryRef, memory_id: str) -> Sequence[StoredMemor
 
 def is_active(memory: StoredMemory) -> bool:
     """Return True if neither the memory nor its session is deleted."""
-    return memory.hidden_at is None and not memory.is_session_hidden
+    return memory.is_live and not memory.is_session_hidden
 
 
 def require_active(memory: StoredMemory) -> None:

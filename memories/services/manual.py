@@ -22,7 +22,7 @@ from store.categories import CATEGORIES
 from store.cover import is_attached
 from store.derived_memories import queue_comparison
 from store.index.keyword import entry_of
-from store.models import Memory
+from store.models import Memory, State
 from store.types import Owner, StoredMemory
 
 MANUAL_SESSION = "manual_insert"
@@ -66,7 +66,7 @@ def add_by_hand(
     entry = entry_of(memory)
     with database_errors(), transaction.atomic():
         session = sessions.locked(owner, session_id)
-        if session.hidden_at is not None:
+        if session.state == State.TRASHED:
             raise Conflict(_("This session is in the trash. Restore it before adding messages."))
         last = session.memories.aggregate(last=Max("seq"))["last"]
         memory.session, memory.seq = session, 0 if last is None else last + 1
@@ -93,7 +93,7 @@ def add_imported(owner: Owner, memories: Sequence[Memory], *, session_id: str) -
         return
     require_own_session(owner, session_id)
     session = sessions.locked(owner, session_id)
-    if session.hidden_at is not None:
+    if session.state == State.TRASHED:
         raise Conflict(_("This session is in the trash. Restore it before adding messages."))
     last = session.memories.aggregate(last=Max("seq"))["last"]
     for seq, memory in enumerate(memories, start=0 if last is None else last + 1):

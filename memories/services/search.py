@@ -17,8 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from django.db.models import Q
-
 from core.ids import parse_session_id
 from core.persistence.sql import search_lock_on_sqlite
 from engines.registry import get_engine
@@ -26,7 +24,7 @@ from memories import queries
 from memories.queries import ActiveOverride, Decisions
 from resources.queries import AttachmentRow, attachments_of, searchable_sessions
 from store import filters
-from store.models import Memory, owned_by
+from store.models import IS_LIVE, Memory, owned_by
 from store.neighbors import ContextWindow, context_windows
 from store.port import Engine
 from store.table import stored, visible
@@ -284,8 +282,7 @@ def find_hidden_hits(owner: Owner, command: SearchCommand, *, engine: Engine | N
     sessions = {item.hit.memory_id: item.hit.session_id for item in ranked}
     named = sorted({session_id for session_id in sessions.values() if session_id is not None})
     decided = queries.decisions(owner, sorted(sessions), named)
-    is_hidden = Q(hidden_at__isnull=False) | Q(session__hidden_at__isnull=False)
-    rows = visible(Memory.objects.filter(is_hidden, owned_by(owner), memory_id__in=list(sessions)))
+    rows = visible(Memory.objects.filter(~IS_LIVE, owned_by(owner), memory_id__in=list(sessions)))
     memories = {row.memory_id: stored(row) for row in rows}
     return [
         HiddenHit(item.hit, item.scope, rank, memories.get(item.hit.memory_id))

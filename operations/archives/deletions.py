@@ -4,13 +4,12 @@ Rows of an archive may contradict each other. A decision, session or memory that
 because it is unknown what it hid. Otherwise a deletion holds: it hides its row, whatever else the archive says.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import Exists, F, Model, OuterRef, Q
 
 from accounts.audit import Actor
 from accounts.models import MemoryUser
@@ -23,7 +22,7 @@ from operations.tables import Row
 from remote.engine_ids import unique_session_id
 from resources.models import Resource
 from resources.services import deletion
-from store.models import IS_SETTLED, DeliveryState, Memory, Session, State
+from store.models import Memory, Session, State
 
 _ACTIVE: Final = Q(undone_at__isnull=True)
 _DERIVED: Final = (Memory.Origin.EXTRACTED, Memory.Origin.UPSTREAM)
@@ -67,7 +66,7 @@ class Matches:
 def _needs_no_session(row: Memory) -> bool:
     """Return True for what a model derives from many sessions, such as a profile, and for what a purge left."""
     is_of_many = row.origin in _DERIVED and row.memory_type not in _OF_SESSION and not row.batch_id
-    return is_of_many or row.delivery_state == DeliveryState.PURGED
+    return is_of_many or row.state == State.PURGED
 
 
 def sessions_of_tombstones(user: MemoryUser) -> Iterator[Session]:
@@ -87,30 +86,23 @@ def sessions_of_tombstones(user: MemoryUser) -> Iterator[Session]:
             engine_session_id=unique_session_id(one.session_id, user.pk) if is_taken else one.session_id,
             kind=parse_session_id(one.session_id).kind,
             created_at=one.created_at,
-            hidden_at=one.created_at,
         )
 
 
-def hold(user: MemoryUser) -> None:
-    """Hide what has an active tombstone, and files in the trash, also if the archive shows them.
+def hold(user: MemoryUser, reasons: Mapping[ledger.Key, ledger.Reason]) -> None:
+    """Hide what has an active tombstone, and what its row says is deleted, with all that follows from it.
 
-    An old archive lacks tombstones of files, and of what follows from a decision: the columns that said so before are
-    set first, then the tombstones are added. Call in the transaction that saves the rows.
+    An old archive lacks tombstones of files, and of what follows from a decision: `reasons` are those that it has in
+    columns. Call in the transaction that saves the rows.
     """
     _name_their_rows(user)
-    active = Tombstone.objects.filter(_ACTIVE, user=user)
-    same = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id")}
-    is_shown = Q(hidden_at__isnull=True) | ~Q(hidden_reason="")
-    shown = Memory.objects.exclude(IS_SETTLED).filter(is_shown, user=user)
-    of_memory = active.filter(**same, memory_id=OuterRef("memory_id"))
-    deleted_at = Subquery(of_memory.values("created_at")[:1])
-    shown.filter(Exists(of_memory)).update(hidden_at=Coalesce("hidden_at", deleted_at), hidden_reason="")
-    open_ones = Session.objects.filter(user=user, hidden_at__isnull=True, deleted_at__isnull=True)
-    of_session = active.filter(**same, memory_id="", session_id=OuterRef("session_id"))
-    open_ones.filter(Exists(of_session)).update(hidden_at=Subquery(of_session.values("created_at")[:1]))
-    _hold_resources(user, open_ones)
-    _hold_derived(user)
+    for model in (Memory, Session, Resource):  # those whose time contradicts their state
+        model.objects.filter(user=user, state=State.LIVE, state_since__isnull=False).update(state=State.TRASHED)
+    ledger.hold_derived(user)
+    ledger.add_reasons(user, reasons)
     ledger.repair(user)
+    ledger.hold_derived(user)
+    ledger.refresh(user)
 
 
 def _name_their_rows(user: MemoryUser) -> None:
@@ -120,46 +112,6 @@ def _name_their_rows(user: MemoryUser) -> None:
         named = Tombstone.objects.filter(_ACTIVE, row=row, memory_id=memory_id)
         if not named.exists():
             Tombstone.objects.filter(pk=pk).update(memory_id=memory_id)
-
-
-def _hold_resources(user: MemoryUser, open_ones: QuerySet[Session]) -> None:
-    """Hide deleted files, and the sessions that they name or that are named for them."""
-    deleted = Resource.objects.filter(~Q(state=State.LIVE) | Q(state_since__isnull=False), user=user)
-    deleted.filter(state=State.LIVE).update(state=State.TRASHED)
-    deleted.filter(state_since__isnull=True).update(state_since=F("updated_at"))
-    times: dict[Any, datetime | None] = {}
-    for one in deleted.iterator():
-        times[one.pk] = times[one.app_id, one.project_id, one.session_id] = one.state_since
-    if not times:
-        return
-    for session in list(open_ones):
-        key = (session.app_id, session.project_id, session.session_id)
-        named = parse_session_id(session.session_id)
-        deleted_at = times.get(key) or (named.kind == "resource" and times.get(named.rest))
-        if deleted_at:
-            Session.objects.filter(pk=session.pk).update(hidden_at=deleted_at)
-
-
-def _hold_derived(user: MemoryUser) -> None:
-    """Hide what was derived from deleted memories, except what the user restored.
-
-    What a remote derived from messages that were deleted with another of its memories stays.
-    """
-    scope = ("app_id", "project_id", "memory_id")
-    hidden = Memory.objects.filter(user=user, hidden_at__isnull=False, hidden_reason="")
-    times = {tuple(key): at for *key, at in hidden.values_list(*scope, "hidden_at")}
-    if not times:
-        return
-    deleted = set(Tombstone.objects.filter(_ACTIVE, user=user).values_list(*scope))
-    restored = Tombstone.objects.filter(user=user, undone_at__isnull=False, row=OuterRef("pk"))
-    derived = Memory.objects.filter(~Exists(restored), user=user, hidden_at__isnull=True).exclude(sources=[])
-    for memory in list(derived.only("app_id", "project_id", "sources", "origin")):
-        sources = [(memory.app_id, memory.project_id, source) for source in memory.sources]
-        if memory.origin == Memory.Origin.UPSTREAM:
-            sources = [source for source in sources if source in deleted]
-        if deleted_at := next(filter(None, map(times.get, sources)), None):
-            reason = Memory.HiddenReason.WITH_SOURCE
-            Memory.objects.filter(pk=memory.pk).update(hidden_at=deleted_at, hidden_reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +130,7 @@ class Deletions:
     @classmethod
     def of(cls, user: MemoryUser) -> Self:
         tombstones = list(Tombstone.objects.filter(_ACTIVE, user=user))
-        closed = Session.objects.filter(user=user, deleted_at__isnull=False)
+        closed = Session.objects.filter(user=user, state=State.PURGED)
         scopes = set(closed.values_list("app_id", "project_id", "session_id"))
         purged = frozenset(
             one.pk

@@ -143,7 +143,9 @@ def _archived_users(archive: Reader) -> list[_ArchivedUser]:
             stored[file[1]].append(file[2])
     archived = []
     for key, user_id in users.items():
-        left_out = {KEYS, RESENDS} if archive.manifest["version"] >= 3 else {KEYS, RESENDS, OUTBOX}
+        left_out = (
+            {KEYS, RESENDS} if archive.manifest["version"] >= old_archives.WITH_OUTBOX else {KEYS, RESENDS, OUTBOX}
+        )
         names = [f"users/{key}/{table.name}.jsonl" for table in PORTABLE if table not in left_out]
         if missing := [name for name in names if name not in archive.files]:
             raise InvalidInput(f"The archive lacks {', '.join(missing)}.")
@@ -262,7 +264,7 @@ def _save_all(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported)
                 for key in replaced.keys:
                     key.user = one.user
                     key.save_base(raw=True, force_insert=True)
-            deletions.hold(one.user)
+            deletions.hold(one.user, loader.old_rows.reasons if loader.old_rows else {})
             if replaced.deletions:
                 replaced.deletions.repeat(one.user, actor)
     except IntegrityError as error:

@@ -9,10 +9,13 @@ from uuid import UUID
 
 from core.errors import InvalidInput
 from core.times import from_ms
+from operations import ledger
 from operations.tables import Row
 from remote import former_journal
 from store.models import State
 
+WITH_OUTBOX: Final = 3
+"""The first version whose archives have an outbox."""
 _NEW_COLUMNS: Final[dict[str, Any]] = {
     "delivery_state": "",
     "sent_at": None,
@@ -22,7 +25,15 @@ _NEW_COLUMNS: Final[dict[str, Any]] = {
     "superseded_by": "",
     "hidden_reason": "",
 }
-_FORMER_COLUMNS: Final = frozenset({"former_status", "deleted_at", "cleanup_pending", "cleanup_owed"})
+_FORMER_COLUMNS: Final = ("delivery_state", "hidden_at", "hidden_reason", "superseded_by")
+_OF_RESOURCES: Final = frozenset({"former_status", "deleted_at", "cleanup_pending", "cleanup_owed"})
+_KINDS: Final = {
+    "superseded": "superseded",
+    "with_source": "source_deleted",
+    "reworded": "source_corrected",
+    "with_derived": "derived_deleted",
+}
+"""The kinds of tombstones by the former reason. Of a person's deletion, the archive has the tombstone."""
 _UNCONFIRMED: Final = re.compile(r"sending:([0-9]{1,13})-([0-9a-f]{1,32})")
 _DERIVED_COLUMNS: Final = {
     "said": "original_text",
@@ -41,21 +52,26 @@ class Converter:
         self._version = version
         self._ids: dict[tuple[Any, ...], str | None] = {}
         """The ids of memories that journal rows became, by scope and former id; None for those without a text."""
+        self.reasons: dict[ledger.Key, ledger.Reason] = {}
+        """Why the memories that were read are hidden, if their row says so."""
 
     def source_of(self, table: str) -> str:
         """Return the name of the file that holds the rows of a table."""
-        return "memories" if table == "outbox" and self._version < 3 else table
+        return "memories" if table == "outbox" and self._version < WITH_OUTBOX else table
 
     def rows(self, table: str, row: Any) -> list[Any]:
         """Return the rows of a table that a line holds. Invalid values are left to the loader."""
-        if table == "resources":
-            return [resource(row) if isinstance(row, dict) else row]
-        if self._version == 3:
-            return [row]
+        is_older = self._version < WITH_OUTBOX
         if self._version == 1 and self.source_of(table) == "memories":
             row = memory(row)
         if not isinstance(row, dict):
-            return [] if table == "outbox" else [row]
+            return [] if table == "outbox" and is_older else [row]
+        if table in {"sessions", "resources"}:
+            return [_session(row) if table == "sessions" else resource(row)]
+        rows = self._rows_before_outbox(table, row) if is_older else [row]
+        return [self._stated(one) for one in rows] if table == "memories" else rows
+
+    def _rows_before_outbox(self, table: str, row: Row) -> list[Row]:
         if table in {"memories", "outbox"}:
             return self._memories(table, row)
         return [self._decision(row)] if table in {"tombstones", "overrides"} else [row]
@@ -70,9 +86,29 @@ class Converter:
         key = (app_id, project_id, row["memory_id"])
         self._ids[key] = found.memories[0]["memory_id"] if found.memories else None
         if table == "memories":
-            return [{**row, **memory, "chunk_index": None, "delivery_state": ""} for memory in found.memories]
+            return [
+                {**row, **memory, "chunk_index": None, "delivery_state": "", "hidden_reason": ""}
+                for memory in found.memories
+            ]
         scope = {name: row.get(name) for name in ("app_id", "project_id", "session")}
         return [{**found.entry, **scope, "base_url": ""}]
+
+    def _stated(self, row: Row) -> Row:
+        """Return a memory with its state; note why it is hidden."""
+        former = {name: row.get(name) for name in _FORMER_COLUMNS}
+        row = {name: value for name, value in row.items() if name not in _FORMER_COLUMNS}
+        if former["delivery_state"] == "purged":
+            return row | {"state": State.PURGED.value, "state_since": former["hidden_at"]}
+        if former["hidden_at"] is None:
+            return row | {"state": State.LIVE.value, "state_since": None}
+        newer_id = str(former["superseded_by"] or "")
+        kind = _KINDS.get(str(former["hidden_reason"])) or ("superseded" if newer_id else "")
+        if kind:
+            key = (str(row.get("app_id")), str(row.get("project_id")), str(row.get("memory_id")))
+            self.reasons[key] = ledger.Reason(kind, newer_id)
+        is_superseded = former["hidden_reason"] == "superseded"
+        state = State.SUPERSEDED.value if is_superseded else State.TRASHED.value
+        return row | {"state": state, "state_since": former["hidden_at"]}
 
     def _decision(self, row: Row) -> Row:
         key = (row.get("app_id"), row.get("project_id"), row.get("memory_id"))
@@ -82,6 +118,15 @@ class Converter:
         if memory_id is None:
             return row | {"row": None}
         return row | {"memory_id": memory_id, "row": row.get("row") and [*key[:2], memory_id]}
+
+
+def _session(row: Row) -> Row:
+    """Return a session with its state."""
+    row = dict(row)
+    deleted_at, hidden_at = row.pop("deleted_at", None), row.pop("hidden_at", None)
+    if deleted_at is not None:
+        return row | {"state": State.PURGED.value, "state_since": deleted_at}
+    return row | {"state": State.LIVE.value if hidden_at is None else State.TRASHED.value, "state_since": hidden_at}
 
 
 def _is_key(session: Any) -> TypeGuard[list[str]]:
@@ -129,7 +174,7 @@ def resource(row: Row) -> Row:
     """
     if "deleted_at" not in row:
         raise InvalidInput("lacks deleted_at")
-    rest = {name: value for name, value in row.items() if name not in _FORMER_COLUMNS}
+    rest = {name: value for name, value in row.items() if name not in _OF_RESOURCES}
     former, deleted_at = row.get("former_status"), row["deleted_at"]
     needs_cleanup = row.get("cleanup_pending") or row.get("cleanup_owed")
     if not (former or needs_cleanup or deleted_at is not None or row.get("status") == "deleted"):

@@ -22,7 +22,7 @@ from core.persistence.checked_rows import integer_range, is_ms
 from core.storable import Repair
 from operations.tables import Row
 
-IDS: Final = frozenset({"memory_id", "session_id", "engine_session_id", "superseded_by"})
+IDS: Final = frozenset({"memory_id", "session_id", "engine_session_id"})
 """Columns of ids that other rows name. Their repair keeps different ids different."""
 _MAX_ID_CHARS: Final = 128  # of the shortest column of ids
 _DIGEST_CHARS: Final = 12
@@ -89,7 +89,7 @@ def _moment(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:
     if found is None:
         _note(repair, field, _("it is not a time"))
         # A hidden memory stays hidden; when it was sent is not known.
-        return timezone.now().isoformat() if field.name == "hidden_at" or not field.null else None
+        return timezone.now().isoformat() if field.name == "state_since" or not field.null else None
     if timezone.is_naive(found):
         _note(repair, field, _("its zone was taken for UTC"))
         return repair.moment(field.name, found.replace(tzinfo=UTC)).isoformat()

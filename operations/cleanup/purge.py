@@ -38,7 +38,7 @@ from resources.models import Attachment, Resource
 from resources.services import deletion
 from store import derived_memories
 from store.index import keyword
-from store.models import DeliveryState, Memory, Session, State, owned_by, owner_columns
+from store.models import Memory, Session, State, owned_by, owner_columns
 from store.port import Engine
 from store.types import Owner
 
@@ -91,7 +91,7 @@ def purge_trash(
     engine = engine or get_engine()
     of_user = Q() if user_pk is None else Q(user_id=user_pk)
     # Sessions whose purge was interrupted are marked as deleted, but still have memories or attachments.
-    closed = Exists(Session.objects.filter(**_OF_SESSION, deleted_at__isnull=False))
+    closed = Exists(Session.objects.filter(**_OF_SESSION, state=State.PURGED))
     memories = Memory.objects.filter(**_SCOPE, session__session_id=OuterRef("session_id"))
     remains = Exists(memories) | Exists(Attachment.objects.filter(**_OF_SESSION))
     tombstones = Tombstone.objects.filter(of_user, closed, remains, undone_at__isnull=True, memory_id="")
@@ -156,7 +156,7 @@ def _purge(found: QuerySet[Tombstone], actor: Actor, engine: Engine, report: Rep
                 counts.memories += 1
             else:  # a session marked as deleted can neither be restored nor written to
                 session = Session.objects.filter(owned_by(owner), session_id=tombstone.session_id)
-                session.update(deleted_at=timezone.now(), state=State.PURGED)
+                session.update(state=State.PURGED, state_since=timezone.now())
         if not current.row_id:
             _clear_session(tombstone, actor, engine, counts)
     return counts
@@ -182,12 +182,11 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
         memory_id=row.memory_id,
         session_id=row.session_id,
         memory_type=Memory.Type.UNPROCESSED_MESSAGE,
-        delivery_state=DeliveryState.PURGED,
         state=State.PURGED,
         seq=row.seq,
         created_at_ms=row.created_at_ms,
         origin=Memory.Origin.UPSTREAM,
-        hidden_at=row.hidden_at or timezone.now(),
+        state_since=timezone.now(),
     )
     # An old row may have an id or time that is no longer accepted.
     emptied.save(update_fields=_EMPTIED)

@@ -34,7 +34,7 @@ from operations.jobs import Handler, Run
 from operations.models import Job
 from store import storage
 from store.categories import CATEGORIES
-from store.models import DeliveryState, Memory, Session, owned_by
+from store.models import IS_PURGED, Memory, Session, owned_by
 from store.types import Owner
 
 KIND: Final = "import_from"
@@ -256,7 +256,7 @@ def _undo(_run: Run, job: Job, changes: list[Any]) -> tuple[int, int]:
     added = [one for one in changes if not isinstance(one, dict)]
     sessions = [one["session"] for one in changes if isinstance(one, dict)]
     edited = Override.objects.filter(row__in=added, undone_at__isnull=True)
-    kept = Q(delivery_state=DeliveryState.PURGED) | Q(pk__in=edited.values("row"))
+    kept = IS_PURGED | Q(pk__in=edited.values("row"))
     removed = list(Memory.objects.filter(owned_by(owner), pk__in=added).exclude(kept))
     storage.remove(owner, removed)
     if removed:

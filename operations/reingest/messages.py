@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple, cast, get_args
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from core.errors import Unreadable
@@ -23,11 +23,9 @@ from remote.models import OutboxEntry
 from resources.models import Attachment, Resource
 from resources.services.ingestion import message_of
 from store import storage
-from store.models import DeliveryState, Memory, Session, State, owned_by, owner_columns
+from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_columns
 from store.text.matching import Text, sources_to_clear
 from store.types import ENVELOPE, ContentItem, Message, Owner, Role
-
-_IS_PURGED = Q(delivery_state=DeliveryState.PURGED)
 
 
 def resource_of(session: Session) -> QuerySet[Resource]:
@@ -90,7 +88,7 @@ def _file_of(session: Session, passages: Sequence[Memory]) -> ContentItem | None
     )
     if same.filter(chunk_index__isnull=False).count() != len(passages):
         return None
-    if same.filter(delivery_state=DeliveryState.PURGED).exists():
+    if same.filter(IS_PURGED).exists():
         return None
     attached = Attachment.objects.filter(
         owned_by(session.owner),
@@ -122,7 +120,7 @@ def _message(row: Memory, item: ContentItem, offset_ms: int = 0) -> Message:
 
 def has_purged(session: Session) -> bool:
     """Return True if a memory or message of the session was purged."""
-    return Memory.objects.filter(session=session, delivery_state=DeliveryState.PURGED).exists()
+    return Memory.objects.filter(IS_PURGED, session=session).exists()
 
 
 def engine_texts(rows: Sequence[Memory]) -> list[str]:
@@ -139,7 +137,7 @@ def clear_source_messages(owner: Owner, memory: Memory) -> None:
     the memory, before its text and its tombstone are removed, with the user locked.
     """
     session = memory.session
-    if memory.origin != Memory.Origin.UPSTREAM or memory.delivery_state or session is None:
+    if memory.origin != Memory.Origin.UPSTREAM or memory.state == State.PURGED or session is None:
         return
     sent = outbox.entries(session).exclude(message={}).order_by("pk")
     messages = [(entry, outbox.message_of(entry)) for entry in sent]
@@ -152,7 +150,7 @@ def clear_source_messages(owner: Owner, memory: Memory) -> None:
         if is_named or (has_files and not memory.sources and is_of_flush):
             _clear(owner, session, entry, message)
     # A memory whose sources are all purged is the only one of its facts. With a part of them, it is not derived again.
-    left = set(session.memories.exclude(_IS_PURGED).values_list("memory_id", flat=True))
+    left = set(session.memories.exclude(IS_PURGED).values_list("memory_id", flat=True))
     copies = session.memories.filter(origin=Memory.Origin.UPSTREAM).exclude(sources=[])
     sole = [one for one in copies if left.isdisjoint(one.sources)]
     for one in sole:
@@ -180,7 +178,7 @@ def _deleted_with(owner: Owner, memory: Memory) -> set[str]:
 def _matching(session: Session, memory: Memory, messages: Sequence[tuple[OutboxEntry, Message]]) -> set[str]:
     """Return the ids of the messages that share words with a memory whose sources are not known."""
     copies = list(
-        Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).exclude(_IS_PURGED).order_by("pk")
+        Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).exclude(IS_PURGED).order_by("pk")
     )
     texts = [Text(row.memory_id, text, row.batch_id) for row, text in zip(copies, engine_texts(copies), strict=True)]
     purged = next(text for text in texts if text.memory_id == memory.memory_id)
@@ -201,12 +199,11 @@ def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message)
             session=session,
             memory_type=Memory.Type.UNPROCESSED_MESSAGE,
             text="",
-            delivery_state=DeliveryState.PURGED,
             state=State.PURGED,
             seq=times.get(name, (0, 0))[0],
             created_at_ms=Repair().ms("created_at_ms", times[name][1] if name in times else entry.time_ms),
             origin=Memory.Origin.UPSTREAM,
-            hidden_at=timezone.now(),
+            state_since=timezone.now(),
         )
         for name in sorted(names - storage.known(owner, names))
     )

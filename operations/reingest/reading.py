@@ -10,7 +10,7 @@ from operations.reingest.replacement import Changed, Done, replace
 from remote import outbox, resend
 from resources.services.ingestion import message_of
 from store import derived_memories, storage
-from store.models import Memory, Session
+from store.models import Memory, Session, State
 from store.port import Replay
 
 
@@ -37,7 +37,7 @@ def reread(session: Session) -> Done:
     with transaction.atomic():
         lookup.lock_user(session.user_id)
         locked = Session.objects.select_for_update().get(pk=session.pk)
-        if locked.deleted_at is not None:
+        if locked.state == State.PURGED:
             return Done()
         current = _passages(locked)
         if {(row.pk, row.batch_id) for row in current} != {(row.pk, row.batch_id) for row in rows}:

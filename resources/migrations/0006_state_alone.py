@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
         migrations.RemoveField("resource", "former_status"),
         migrations.RemoveField("resource", "cleanup_pending"),
         migrations.RenameField("resource", "deleted_at", "state_since"),
-        migrations.AlterField("resource", "state_since", models.DateTimeField(blank=True, help_text='When the row got its state; null while it is live.', null=True, verbose_name='state since')),
+        migrations.AlterField("resource", "state_since", models.DateTimeField(blank=True, editable=False, help_text='When the row got its state; null while it is live.', null=True, verbose_name='state since')),
         migrations.AlterField("resource", "retry_at", models.DateTimeField(blank=True, help_text='When its failed ingestion is retried; once purged, when its file and engine data are removed.', null=True, verbose_name='retry at')),
         migrations.AlterField("resource", "status", models.CharField(choices=[('pending', 'Pending'), ('ingesting', 'Ingesting'), ('extracted', 'Extracted'), ('empty', 'Empty'), ('failed', 'Failed')], default='pending', max_length=10, verbose_name='status')),
         migrations.AddConstraint("resource", models.UniqueConstraint(condition=Q(state="live") & ~Q(sha256=""), fields=('user', 'app_id', 'project_id', 'origin', 'sha256'), name='one_live_resource_per_content')),

@@ -31,7 +31,7 @@ from resources.services.claims import retry_delay
 from resources.states import RESOURCES
 from store import derived_memories, sessions
 from store.ledger import ENDED_FIELDS, Tombstone
-from store.models import Session, State, owned_by, owner_columns
+from store.models import IS_PURGED, Session, State, owned_by, owner_columns
 from store.port import Engine
 
 logger = logging.getLogger("memory_gateway.resources")
@@ -242,7 +242,7 @@ def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resour
 
 
 def _session_of(resource: Resource) -> QuerySet[Session]:
-    return Session.objects.filter(owned_by(resource.owner), session_id=resource.session_id, deleted_at__isnull=True)
+    return Session.objects.filter(~IS_PURGED, owned_by(resource.owner), session_id=resource.session_id)
 
 
 def _require_no_other(resource: Resource) -> None:

@@ -23,7 +23,7 @@ from resources.services import storage_binding
 from resources.services.claims import reopen
 from resources.services.ingestion import enqueue_ingestion
 from resources.services.receiving import IncomingFile
-from store.models import Session, owned_by, owner_columns
+from store.models import Session, State, owned_by, owner_columns
 from store.types import Owner
 
 POLL_SECONDS = 0.1
@@ -85,8 +85,8 @@ def _get_or_create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata:
 
 def require_not_in_trash(known: Resource) -> None:
     """Check that the resource's session is not in the trash, which would purge it. Raises: `Conflict`."""
-    session = Session.objects.filter(owned_by(known.owner), session_id=known.session_id, hidden_at__isnull=False)
-    if session.exists():
+    session = Session.objects.filter(owned_by(known.owner), session_id=known.session_id)
+    if session.exclude(state=State.LIVE).exists():
         raise Conflict(
             _(
                 "The file is in the trash with its session %(session)s. Restore the session first.",

@@ -12,11 +12,12 @@ from core.times import from_ms
 from store import cover
 from store.browse import words
 from store.categories import TABS
-from store.models import Memory
+from store.models import IN_LIVE_SESSION, Memory, State
+from store.states import IS_IN_TRASH
 from store.table import visible
 from store.types import MemoryType
 
-_HIDDEN_BY_GATEWAY: Final = ~Q(hidden_reason="")
+_HIDDEN_BY: Final = {"user": Q(IS_IN_TRASH), "gateway": ~Q(IS_IN_TRASH), None: Q()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,17 +125,17 @@ def unindexed_rows_of(selection: Selection, *, begins_with_words: bool = False) 
 
 
 def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet[Memory]:
-    state = {"hidden_at__isnull": not selection.in_trash, "session__hidden_at__isnull": True}
+    is_live = Q(state=State.LIVE)
+    state = IN_LIVE_SESSION & (~is_live if selection.in_trash else is_live)
     bounds = _without_none(
         importance__gte=selection.importance_min,
         importance__lte=selection.importance_max,
         created_at_ms__gte=selection.since_ms,
         created_at_ms__lt=selection.until_ms,
-        hidden_at__gte=None if selection.hidden_since_ms is None else from_ms(selection.hidden_since_ms),
-        hidden_at__lt=None if selection.hidden_until_ms is None else from_ms(selection.hidden_until_ms),
+        state_since__gte=None if selection.hidden_since_ms is None else from_ms(selection.hidden_since_ms),
+        state_since__lt=None if selection.hidden_until_ms is None else from_ms(selection.hidden_until_ms),
     )
-    by = {"user": ~_HIDDEN_BY_GATEWAY, "gateway": _HIDDEN_BY_GATEWAY, None: Q()}[selection.hidden_by]
-    shown = visible(Memory.objects.filter(by, **state, **bounds)).order_by()
+    shown = visible(Memory.objects.filter(state, _HIDDEN_BY[selection.hidden_by], **bounds)).order_by()
     if selection.is_shown:
         shown = shown.exclude(cover.is_left_out())
     if selection.words:

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from core.persistence.database_errors import database_errors
 from core.persistence.sql import temporary_data_on_disk
 from store.index import keyword, pages, words
-from store.models import IS_SETTLED, IndexStatistics, IndexVersion, Memory
+from store.models import IS_PURGED, IndexStatistics, IndexVersion, Memory
 from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
 from store.vectors import pages as vector_pages
@@ -74,7 +74,7 @@ def fill_words(batch_rows: int = BATCH_ROWS) -> Iterator[int]:
 
 
 def _index_words(waiting: Sequence[int]) -> None:
-    memories = Memory.objects.exclude(IS_SETTLED).filter(pk__in=waiting)
+    memories = Memory.objects.exclude(IS_PURGED).filter(pk__in=waiting)
     prepared = keyword.Prepared(memories)
     with transaction.atomic(), connection.cursor() as cursor:
         # Looked up again under the lock: some may have been deleted or changed since.

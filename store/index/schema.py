@@ -7,8 +7,6 @@ tables with TRUNCATE, which PostgreSQL refuses for a table that an unknown table
 
 from typing import Any, Final
 
-from store.models import is_settled_sql
-
 # Every character that a token may hold; only the space separates tokens.
 CHARACTERS = "!\"\"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~"
 
@@ -51,10 +49,10 @@ _WORDS: Final = {
 _WORDS_INDEX: Final = (
     "CREATE INDEX store_words_tokens ON store_words USING gin (tokens) WITH (gin_pending_list_limit = 256)"
 )
-_IS_QUEUED: Final = f"NOT NEW.is_indexed AND NOT ({is_settled_sql('NEW')})"
-_IS_REWORDED: Final = f"""
+_IS_QUEUED: Final = "NOT NEW.is_indexed AND NEW.state <> 'purged'"
+_IS_REWORDED: Final = """
     NOT NEW.is_indexed AND (OLD.is_indexed OR OLD.text <> NEW.text OR OLD.created_at_ms <> NEW.created_at_ms
-    OR ({is_settled_sql("OLD")}) <> ({is_settled_sql("NEW")}))
+    OR (OLD.state = 'purged') <> (NEW.state = 'purged'))
 """
 _REMOVE_WORDS: Final = """
     DELETE FROM store_words WHERE {key} = OLD.id;
@@ -63,7 +61,7 @@ _REMOVE_WORDS: Final = """
 _QUEUE: Final = f"INSERT INTO store_words_pending SELECT NEW.id WHERE {_IS_QUEUED};"
 _TRIGGERS: Final = {
     "insert": ("INSERT", _IS_QUEUED),
-    "update": ("UPDATE OF text, created_at_ms, is_indexed, delivery_state", _IS_REWORDED),
+    "update": ("UPDATE OF text, created_at_ms, is_indexed, state", _IS_REWORDED),
     "indexed": ("UPDATE OF is_indexed", "NEW.is_indexed AND NOT OLD.is_indexed"),
     "delete": ("DELETE", ""),
 }
@@ -73,16 +71,43 @@ def install_words(schema_editor: Any) -> None:
     """Create the word index and the triggers that maintain it. The caller queues existing memories."""
     vendor = schema_editor.connection.vendor
     pending = "CREATE TABLE store_words_pending (memory_id bigint PRIMARY KEY)"
-    for statement in (_WORDS[vendor], pending, *(_sqlite() if vendor == "sqlite" else _postgresql())):
+    for statement in (_WORDS[vendor], pending, *(() if vendor == "sqlite" else (_WORDS_INDEX,))):
         schema_editor.execute(statement, params=None)
+    install_word_triggers(schema_editor)
+
+
+def install_word_triggers(schema_editor: Any) -> None:
+    """Create the triggers, except before the migration that adds what they read."""
+    if has_states(schema_editor):
+        remove_word_triggers(schema_editor)
+        for statement in word_triggers(schema_editor.connection.vendor):
+            schema_editor.execute(statement, params=None)
+
+
+def word_triggers(vendor: str) -> list[str]:
+    """Return the SQL of the triggers."""
+    return _sqlite() if vendor == "sqlite" else _postgresql()
+
+
+def has_states(schema_editor: Any) -> bool:
+    """Return True if memories and sessions have a state."""
+    connection = schema_editor.connection
+    with connection.cursor() as cursor:
+        columns = connection.introspection.get_table_description(cursor, "store_session")
+    return any(column.name == "state" for column in columns)
+
+
+def remove_word_triggers(schema_editor: Any) -> None:
+    is_sqlite = schema_editor.connection.vendor == "sqlite"
+    on = "" if is_sqlite else " ON store_memory"
+    for name in _TRIGGERS:
+        schema_editor.execute(f"DROP TRIGGER IF EXISTS store_memory_words_{name}{on}")
+    for name in () if is_sqlite else _TRIGGERS:
+        schema_editor.execute(f"DROP FUNCTION IF EXISTS store_words_{name}()")
 
 
 def remove_words(schema_editor: Any) -> None:
-    is_sqlite = schema_editor.connection.vendor == "sqlite"
-    for name in _TRIGGERS:
-        schema_editor.execute(f"DROP TRIGGER store_memory_words_{name}{'' if is_sqlite else ' ON store_memory'}")
-    for name in () if is_sqlite else _TRIGGERS:
-        schema_editor.execute(f"DROP FUNCTION store_words_{name}()")
+    remove_word_triggers(schema_editor)
     for table in ("store_words", "store_words_pending"):
         schema_editor.execute(f"DROP TABLE {table}")
 
@@ -104,7 +129,7 @@ def _sqlite() -> list[str]:
 
 
 def _postgresql() -> list[str]:
-    statements = [_WORDS_INDEX]
+    statements = []
     for name, (event, condition) in _TRIGGERS.items():
         function, when = f"store_words_{name}()", f"WHEN ({condition})" if condition else ""
         body = f"BEGIN {_steps(name, 'memory_id')} RETURN NULL; END"

@@ -12,7 +12,6 @@ from django.db.backends.utils import CursorWrapper
 
 from core.persistence import sql
 from core.persistence.sql import rows, slots
-from store.models import is_settled_sql
 
 _ADD: Final = {
     "sqlite": "INSERT OR REPLACE INTO store_words (rowid, tokens) VALUES (%s, %s)",
@@ -23,15 +22,15 @@ _ADD: Final = {
     """,
 }
 _CLEAR: Final = ("DELETE FROM store_words", "DELETE FROM store_words_pending")
-QUEUE_ALL: Final = f"""
-    INSERT INTO store_words_pending SELECT id FROM store_memory m WHERE NOT ({is_settled_sql("m")})
-    ON CONFLICT DO NOTHING
+QUEUE_ALL: Final = """
+    INSERT INTO store_words_pending SELECT id FROM store_memory WHERE true ON CONFLICT DO NOTHING
 """
-_DIFFERENCES: Final = f"""
+"""Purged memories leave the queue when it is filled."""
+_DIFFERENCES: Final = """
     SELECT (
-        SELECT count(*) FROM store_memory m WHERE NOT ({is_settled_sql("m")})
-            AND id NOT IN (SELECT {{key}} FROM store_words) AND id NOT IN (SELECT memory_id FROM store_words_pending)
-    ), (SELECT count(*) FROM store_words WHERE {{key}} NOT IN (SELECT id FROM store_memory))
+        SELECT count(*) FROM store_memory WHERE state <> 'purged'
+            AND id NOT IN (SELECT {key} FROM store_words) AND id NOT IN (SELECT memory_id FROM store_words_pending)
+    ), (SELECT count(*) FROM store_words WHERE {key} NOT IN (SELECT id FROM store_memory))
 """
 
 

@@ -17,13 +17,14 @@ _ROWS = """
         s.session_id, m.chunk_index, m.memory_type, m.category, m.agent_id, m.sender_id, m.speaker, m.text,
         m.text <> m.original_text, m.created_at_ms{vector}
     FROM store_memory m LEFT JOIN store_session s ON s.id = m.session_id {embedding}
-    WHERE {plus}m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND s.deleted_at IS NULL AND {shown}
+    WHERE {plus}m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND {shown}
         AND NOT {left_out} AND {which}
 """
 _PLUS = {"sqlite": "+", "postgresql": ""}
 """Keeps SQLite from scanning the index by user or origin to find a few memories by their ids."""
 _EMBEDDING = "LEFT JOIN store_embedding e ON e.memory_id = m.id AND e.space_id = %s"
-_IS_SHOWN = "m.hidden_at IS NULL AND s.hidden_at IS NULL"
+_IS_LIVE = "m.state = 'live' AND COALESCE(s.state, 'live') = 'live'"
+_IS_NOT_PURGED = "COALESCE(s.state, 'live') <> 'purged'"
 _OVERRIDDEN = "{plus}m.origin = 'upstream' AND m.text <> m.original_text AND m.memory_id IN ({slots})"
 
 
@@ -83,7 +84,7 @@ def _fetch(
         embedding="" if space is None else _EMBEDDING,
         plus=_PLUS[connection.vendor],
         which=which,
-        shown="TRUE" if with_hidden else _IS_SHOWN,
+        shown=_IS_NOT_PURGED if with_hidden else _IS_LIVE,
         left_out=cover.is_left_out_sql("m"),
     )
     found = sql.rows(statement, [*([] if space is None else [space]), *owner_values(owner), *values])

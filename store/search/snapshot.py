@@ -29,10 +29,10 @@ Reals = npt.NDArray[np.float64]
 _STATISTICS, _FACTS, _POSTINGS, _HIDDEN, _PENDING, _CLOSED, _SESSIONS, _PROFILE, _VECTORS, _SPACE = range(10)
 _OWNED: Final = "user_id = %s AND app_id = %s AND project_id = %s"
 _IS_EXCLUDED: Final = (
-    "is_indexed AND (hidden_at IS NOT NULL OR memory_type = 'unprocessed_message' OR memory_type = 'profile')"
+    "is_indexed AND (NOT (state = 'live') OR memory_type = 'unprocessed_message' OR memory_type = 'profile')"
 )
 _EXCLUDED_PART: Final = f"""
-    CASE WHEN hidden_at IS NOT NULL THEN {_HIDDEN} WHEN memory_type = 'profile' THEN {_PROFILE} ELSE {_PENDING} END
+    CASE WHEN state <> 'live' THEN {_HIDDEN} WHEN memory_type = 'profile' THEN {_PROFILE} ELSE {_PENDING} END
 """
 _BASE_PARTS: Final = f"""
     SELECT {_STATISTICS} AS part, documents AS number, tokens AS amount, CAST(NULL AS text) AS name,
@@ -42,7 +42,7 @@ _BASE_PARTS: Final = f"""
     UNION ALL SELECT {_EXCLUDED_PART}, 0, 0, NULL, {{ids}}, NULL, NULL
         FROM store_memory WHERE {_OWNED} AND {_IS_EXCLUDED} GROUP BY {_EXCLUDED_PART}
     UNION ALL SELECT {_CLOSED}, 0, 0, NULL, {{ids}}, NULL, NULL
-        FROM store_session WHERE {_OWNED} AND (hidden_at IS NOT NULL OR deleted_at IS NOT NULL)
+        FROM store_session WHERE {_OWNED} AND NOT (state = 'live')
 """
 _POSTINGS_PART: Final = f" UNION ALL SELECT {_POSTINGS}, number, 0, NULL, docs, NULL, NULL FROM ({{found}}) found"
 _SESSIONS_PART: Final = f" UNION ALL SELECT {_SESSIONS}, id, 0, session_id, NULL, NULL, NULL FROM store_session"

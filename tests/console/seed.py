@@ -31,6 +31,7 @@ from memories.services.decisions import OverrideValues, delete, override  # noqa
 from memories.services.lookup import MemoryRef  # noqa: E402
 from resources.models import Attachment, Resource  # noqa: E402
 from store import sessions, storage  # noqa: E402
+from store.derived_memories import supersede  # noqa: E402
 from store.index.keyword import entry_of  # noqa: E402
 from store.models import Memory  # noqa: E402
 from store.types import ContentItem, Message, Owner  # noqa: E402
@@ -207,8 +208,9 @@ def add_decisions(owner: Owner, row: int) -> dict[str, int]:
     ))  # fmt: skip
     superseded = remember(
         owner, "chat:calendar", "Deliveries come on Mondays.", NOW - timedelta(days=8), category="user_memory_fact",
-        origin="extracted", hidden_at=NOW, hidden_reason="superseded", superseded_by=newer.memory_id,
+        origin="extracted",
     )  # fmt: skip
+    supersede([Memory.objects.get(pk=superseded)], newer, NOW)
     delete(owner.user_pk, MemoryRef(Memory.objects.get(pk=deleted).memory_id), reason="not true any more", actor=ACTOR)
     return {"edited": row, "trashed": deleted, "superseded": superseded}
 

@@ -95,7 +95,7 @@ CAUSES = (
 
 def seed_outbox(owner: Owner, now: datetime) -> None:
     """Record refused and waiting messages, data at a former remote, and residue. No remote is attached."""
-    sessions = list(Session.objects.filter(deleted_at__isnull=True).select_related("user").order_by("pk"))
+    sessions = list(Session.objects.exclude(state="purged").select_related("user").order_by("pk"))
     for number, session in enumerate(sessions):
         state = ("refused", "pending", "unconfirmed", "buffered", "withheld", "flushed")[number % 6]
         hostile = "<" in session.session_id

@@ -89,7 +89,7 @@ def test_a_form_requires_its_csrf_token(alice: Person) -> None:
     client.force_login(User.objects.create_superuser("op"))
     memory = remember(alice.owner)
     assert client.post(address("memory-delete", memory.row)).status_code == 403
-    assert browse.get(memory.row).hidden_at is None
+    assert browse.get(memory.row).state == "live"
 
 
 @pytest.mark.django_db
@@ -97,7 +97,7 @@ def test_a_bulk_action_requires_its_own_permission(alice: Person) -> None:
     memory = remember(alice.owner)
     answer = operator_client(VIEW).post(address("bulk"), {"do": "delete", "id": memory.row})
     assert answer.status_code == 403
-    assert browse.get(memory.row).hidden_at is None
+    assert browse.get(memory.row).state == "live"
 
 
 @pytest.mark.django_db

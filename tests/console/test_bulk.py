@@ -48,7 +48,7 @@ def test_a_selection_by_filter_excludes_memories_added_after_the_list_was_shown(
     admin_client.post(BULK, {**data, "confirmed": "1", "reason": "stale"})
     job = jobs.run_now(Job.objects.get())
     assert (job.status, job.result["changed"]) == ("done", 30)
-    hidden = [row for row in [*listed, others, later] if browse.get(row).hidden_at is not None]
+    hidden = [row for row in [*listed, others, later] if browse.get(row).state != "live"]
     assert hidden == listed
 
 
@@ -168,8 +168,8 @@ def test_a_second_undo_changes_nothing(admin_client: Client, alice: Person, verb
     for _ in range(2):
         admin_client.post(undo)
         undone = browse.get_many(rows)
-        assert [(one.category, one.hidden_at is None) for one in undone] == [
-            (one.category, one.hidden_at is None) for one in before
+        assert [(one.category, one.state == "live") for one in undone] == [
+            (one.category, one.state == "live") for one in before
         ]
     assert Job.objects.count() == 0
 

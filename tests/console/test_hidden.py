@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.db.models import F
 from django.test import Client
 from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import AuditEvent
-from console.hidden import hidden_reasons
+from console.hidden import reasons_of
+from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from store import browse, derived_memories
-from store.models import Memory
+from store.models import Memory, owner_columns
+from store.states import refresh_memories
 from store.types import StoredMemory
 from tests.conftest import Person
 from tests.console.people import remember
@@ -23,14 +26,19 @@ from tests.console.people import remember
 ACTOR = Actor.operator("op")
 LAB = "/admin/memory/search/?user=alice&q=tea"
 
+KIND = Tombstone.Kind
+
 
 def delete(memory: StoredMemory, reason: str = "") -> None:
     decisions.delete(memory.owner.user_pk, MemoryRef(memory.memory_id), reason=reason, actor=ACTOR)
 
 
-def hide_memory(memory: StoredMemory, **fields: object) -> StoredMemory:
+def hide_memory(memory: StoredMemory, kind: Tombstone.Kind, other: StoredMemory) -> StoredMemory:
     """Hide a memory as extraction does."""
-    Memory.objects.filter(pk=memory.row).update(origin="extracted", hidden_at=timezone.now(), **fields)
+    Memory.objects.filter(pk=memory.row).update(original_text=F("text"))
+    about = {"row_id": memory.row, "memory_id": memory.memory_id, "other_id": other.memory_id}
+    Tombstone.ledger.create(**owner_columns(memory.owner), **about, kind=kind, actor_kind="system", actor="model")
+    refresh_memories(memory.owner, [memory.memory_id])
     return browse.get(memory.row)
 
 
@@ -41,26 +49,27 @@ def test_each_hidden_memory_has_its_reason(alice: Person) -> None:
     delete(deleted, "cold")
     delete(source)
     decisions.delete_session(alice.owner, "chat:gone", actor=ACTOR)
-    superseded = hide_memory(remember(alice.owner), hidden_reason="superseded", superseded_by=newer.memory_id)
-    ids = [source.memory_id, live.memory_id]
-    hidden_with_source = hide_memory(remember(alice.owner), hidden_reason="with_source", sources=ids)
-    edited_source = hide_memory(remember(alice.owner), hidden_reason="reworded", sources=[live.memory_id])
-    rows = browse.get_many(
-        [one.row for one in (deleted, in_deleted_session, superseded, hidden_with_source, edited_source, live)]
-    )
-    found = hidden_reasons(rows)
+    superseded = hide_memory(remember(alice.owner), KIND.SUPERSEDED, newer)
+    hidden_with_source = hide_memory(remember(alice.owner), KIND.SOURCE_DELETED, source)
+    edited_source = hide_memory(remember(alice.owner), KIND.SOURCE_CORRECTED, live)
+    with_derived = hide_memory(remember(alice.owner), KIND.DERIVED_DELETED, deleted)
+    hidden = (deleted, in_deleted_session, superseded, hidden_with_source, edited_source, with_derived)
+    found = reasons_of(browse.get_many([one.row for one in (*hidden, live)]))
     assert {row: why.kind for row, why in found.items()} == {
         deleted.row: "deleted",
         in_deleted_session.row: "session",
         superseded.row: "superseded",
-        hidden_with_source.row: "with_source",
-        edited_source.row: "reworded",
+        hidden_with_source.row: "source_deleted",
+        edited_source.row: "source_corrected",
+        with_derived.row: "derived_deleted",
     }
+    assert all(str(why.label) for why in found.values())
     assert found[deleted.row].tombstone is not None
     assert found[deleted.row].tombstone.reason == "cold"
     assert [one.row for one in found[superseded.row].others] == [newer.row]
     assert [one.row for one in found[hidden_with_source.row].others] == [source.row]
     assert [one.row for one in found[edited_source.row].others] == [live.row]
+    assert [one.row for one in found[with_derived.row].others] == [deleted.row]
 
 
 @pytest.mark.django_db
@@ -106,7 +115,7 @@ TRASH = "/admin/memory/trash/"
 def test_memories_hidden_by_the_gateway_have_their_own_tab(admin_client: Client, alice: Person) -> None:
     deleted, newer = remember(alice.owner, "Deleted by hand."), remember(alice.owner, "The new fact.")
     delete(deleted)
-    old = hide_memory(remember(alice.owner, "The old fact."), hidden_reason="superseded", superseded_by=newer.memory_id)
+    old = hide_memory(remember(alice.owner, "The old fact."), KIND.SUPERSEDED, newer)
     page = admin_client.get(TRASH).content.decode()
     assert "Deleted by hand." in page
     assert "The old fact." not in page
@@ -121,7 +130,7 @@ def test_memories_hidden_by_the_gateway_have_their_own_tab(admin_client: Client,
 @pytest.mark.django_db
 def test_selecting_all_of_the_trash_excludes_auto_hidden_memories(admin_client: Client, alice: Person) -> None:
     delete(remember(alice.owner, "Deleted by hand."))
-    hide_memory(remember(alice.owner, "The old fact."), hidden_reason="superseded", superseded_by="m-0")
+    hide_memory(remember(alice.owner, "The old fact."), KIND.SUPERSEDED, remember(alice.owner))
     trash = admin_client.get(TRASH)
     answer = admin_client.post("/admin/memory/bulk/", {
         "do": "purge", "matching": "1", "target": trash.context["target"], "in_trash": "1",
@@ -139,7 +148,7 @@ def test_a_superseded_memory_can_be_restored(admin_client: Client, alice: Person
     address = f"/admin/memory/m/{old.row}/restore/"
     assert address in page
     assert admin_client.post(address).status_code == 302
-    assert Memory.objects.filter(text="The old fact.", hidden_at=None, superseded_by="").count() == 1
+    assert Memory.objects.filter(text="The old fact.", state="live").count() == 1
     [event] = AuditEvent.objects.filter(action="memory.restore")
     assert (event.subject_id, event.detail) == (old.memory_id, {"superseded_by": newer.memory_id})
 
@@ -148,12 +157,21 @@ def test_a_superseded_memory_can_be_restored(admin_client: Client, alice: Person
 def test_a_memory_hidden_with_its_source_links_to_the_source(admin_client: Client, alice: Person) -> None:
     source = remember(alice.owner, "I moved to Ulm.")
     delete(source)
-    derived = hide_memory(
-        remember(alice.owner, "Lives in Ulm."), hidden_reason="with_source", sources=[source.memory_id]
-    )
+    derived = hide_memory(remember(alice.owner, "Lives in Ulm."), KIND.SOURCE_DELETED, source)
     page = admin_client.get(f"/admin/memory/m/{derived.row}/").content.decode()
     assert "/restore/" not in page
     assert "I moved to Ulm." in page[page.index("its source is in the trash") :]
+
+
+@pytest.mark.django_db
+def test_a_message_deleted_with_a_derived_memory_can_be_restored_alone(admin_client: Client, alice: Person) -> None:
+    derived = remember(alice.owner, "Alice lives in Ulm.")
+    delete(derived)
+    said = hide_memory(remember(alice.owner, "I moved to Ulm."), KIND.DERIVED_DELETED, derived)
+    page = admin_client.get(f"/admin/memory/m/{said.row}/").content.decode()
+    assert "Alice lives in Ulm." in page[page.index("a memory derived from it is") :]
+    assert admin_client.post(f"/admin/memory/m/{said.row}/restore/").status_code == 302
+    assert (browse.get(said.row).state, browse.get(derived.row).state) == ("live", "trashed")
 
 
 @pytest.mark.django_db
@@ -175,7 +193,7 @@ def test_a_covered_message_links_to_the_memories_that_cover_it(admin_client: Cli
     Memory.objects.filter(pk=again.row).update(is_covered=True)  # its session is sent again
     remember(alice.owner, "Alice likes tea.", sources=[other.memory_id], **copy)
     deleted = remember(alice.owner, "Alice resides in Ulm.", sources=[said.memory_id], **copy)
-    Memory.objects.filter(pk=deleted.row).update(state="trashed", hidden_at=timezone.now())
+    Memory.objects.filter(pk=deleted.row).update(state="trashed", state_since=timezone.now())
     page = admin_client.get(f"/admin/memory/m/{said.row}/").content.decode()
     covered = page[page.index("Covered by") : page.index('aria-labelledby="h-facts"')]
     assert f"/m/{derived.row}/" in covered

@@ -93,7 +93,7 @@ def test_the_timeline_has_facts_edits_with_the_original_replacements_and_deletio
     ref = MemoryRef(edited.memory_id)
     decisions.override(alice.user_pk, ref, OverrideValues(text="Green tea"), actor=ACTOR)
     decisions.delete(alice.user_pk, MemoryRef(deleted.memory_id), actor=ACTOR)
-    Memory.objects.filter(pk=replaced.row).update(hidden_reason="superseded", hidden_at=timezone.now())
+    Memory.objects.filter(pk=replaced.row).update(state="superseded", state_since=timezone.now())
     shown = user_page(admin_client, alice, "timeline").context["timeline"]
     found = {(event.action, event.text, event.before) for event in shown}
     assert found == {

@@ -47,7 +47,7 @@ def trashed(alice: Person, bob: Person) -> dict[str, int]:
     remember(alice.owner, "Green tea that is not deleted.")
     decisions.delete_many([rows["green"], rows["coffee"]], actor=Actor.operator("ana"))
     decisions.delete_many([rows["black"], rows["chinese"]], actor=Actor.operator("ben"))
-    Memory.objects.filter(pk=rows["green"]).update(hidden_at=timezone.now() - 2 * DAY)
+    Memory.objects.filter(pk=rows["green"]).update(state="trashed", state_since=timezone.now() - 2 * DAY)
     return rows
 
 

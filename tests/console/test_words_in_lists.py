@@ -137,7 +137,7 @@ def test_all_that_match_are_deleted_after_a_preview_and_undone_once(
     job = jobs.run_now(Job.objects.get())
     assert (job.status, job.result["changed"]) == ("done", number)
     assert browse.count(ABOUT_TEA) == 1
-    assert all(browse.get(row).hidden_at is None for row in (*others, later))
+    assert all(browse.get(row).state == "live" for row in (*others, later))
     assert "green" not in str(AuditEvent.objects.filter(action="job.delete").get().detail)
     assert "green tea" in admin_client.get(f"/admin/memory/jobs/{job.pk}/").content.decode()
     admin_client.post(f"/admin/memory/jobs/{job.pk}/undo/")

@@ -64,7 +64,7 @@ def test_a_decision_and_an_add_do_not_deadlock(
         delete_session(alice.owner, "chat:1")
     adding.result(10)
     assert Memory.objects.count() == 2
-    assert Session.objects.get().hidden_at is not None
+    assert Session.objects.get().state != "live"
 
 
 def test_hiding_a_memory_while_its_session_is_deleted_is_counted_once(
@@ -108,7 +108,7 @@ def test_a_restore_waits_for_a_running_deletion(
         restoring = in_thread(lambda: decisions.restore_many([row], actor=operator))
         wait()
     assert len(restoring.result(10)) == 1  # type: ignore[arg-type]
-    assert Memory.objects.get().hidden_at is None
+    assert Memory.objects.get().state == "live"
 
 
 def test_a_session_is_not_deleted_by_the_etag_from_before_an_add(

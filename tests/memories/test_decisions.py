@@ -15,7 +15,7 @@ from memories.services import decisions, lookup
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from operations import bulk
-from store import browse
+from store import browse, derived_memories
 from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say
@@ -29,7 +29,7 @@ def row_of(text: str) -> int:
 
 
 def is_deleted(text: str) -> bool:
-    return browse.get(row_of(text)).hidden_at is not None
+    return browse.get(row_of(text)).state != "live"
 
 
 def test_delete_many_takes_over_deletions_of_the_user(alice: Person) -> None:
@@ -54,13 +54,13 @@ def test_undo_skips_deletions_that_another_operator_took_over(alice: Person) -> 
 def test_a_superseded_memory_can_be_deleted(alice: Person) -> None:
     say(alice, "chat:c1", "old", "new")
     old = Memory.objects.get(text="old")
-    old.origin, old.hidden_reason = Memory.Origin.EXTRACTED, Memory.HiddenReason.SUPERSEDED
-    old.hidden_at = old.user.created_at
-    old.save()
+    derived_memories.supersede([old], Memory.objects.get(text="new"), old.user.created_at)
     assert decisions.delete_many([old.pk], actor=OLGA) == []
     assert Tombstone.objects.get().memory_id == old.memory_id
     old.refresh_from_db()
-    assert old.hidden_reason == ""
+    assert old.state == "trashed"
+    decisions.restore(alice.user_pk, MemoryRef(old.memory_id), actor=OLGA)
+    assert browse.get(old.pk).state == "superseded"
     decisions.restore(alice.user_pk, MemoryRef(old.memory_id), actor=OLGA)
     assert not is_deleted("old")
 

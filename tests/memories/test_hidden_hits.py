@@ -48,7 +48,7 @@ def test_a_hidden_hit_has_the_rank_it_would_have(alice: Person) -> None:
     (found,) = find_hidden_hits(alice.owner, command())
     assert ranks([found]) == [(best.memory_id, 1)]
     assert found.memory is not None
-    assert found.memory.hidden_at is not None
+    assert found.memory.state != "live"
     assert found.hit.legs["keyword"]["matched"] == ["tea"]
 
 

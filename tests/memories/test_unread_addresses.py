@@ -202,7 +202,7 @@ def test_a_repeated_message_brings_no_deleted_text_back(alice: Person, storage: 
     call(alice, "delete", f"/memories/{deleted}")
     web.pages["/x.txt"] = page(b"Pay within 30 days.")
     add(alice, document(web.url("/x.txt")))
-    assert Memory.objects.filter(hidden_at__isnull=True).get().text == "hi"
+    assert Memory.objects.filter(state="live").get().text == "hi"
 
 
 @pytest.mark.parametrize(("status", "code"), [(415, "UNSUPPORTED"), (422, "INVALID_INPUT"), (500, "INTERNAL_ERROR")])

@@ -31,7 +31,7 @@ def _make_database(path: Path, table: str, apps: list[str]) -> None:
     ("table", "apps", "difference"),
     [
         ("engine_memory", ["accounts", "engine", "lifecycle"], "it has the migration engine.0001_initial"),
-        ("store_memory", ["accounts", "store", "memories"], "it lacks the column store_memory.delivery_state"),
+        ("store_memory", ["accounts", "store", "memories"], "it lacks the column store_memory.batch_id"),
     ],
     ids=["before the apps were renamed", "before the delivery state had a column"],
 )

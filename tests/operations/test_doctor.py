@@ -183,7 +183,7 @@ def test_a_clock_behind_the_audit_log_is_a_problem(alice: Person) -> None:
 def test_what_decisions_do_not_say_is_a_problem_and_is_repaired(alice: Person, storage: Path) -> None:
     create_sample_data(alice)
     assert run_doctor()[0]["decisions"] == ["ok"]
-    Memory.objects.filter(pk=Memory.objects.earliest("pk").pk).update(hidden_at=timezone.now())
+    Memory.objects.filter(pk=Memory.objects.earliest("pk").pk).update(state="trashed", state_since=timezone.now())
     assert run_doctor()[0]["decisions"] == ["problem"]
     assert run_doctor("--fix")[0]["decisions"] == ["fixed"]
     assert run_doctor()[0]["decisions"] == ["ok"]

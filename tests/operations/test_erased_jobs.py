@@ -35,7 +35,7 @@ def erase_user(person: Person) -> dict[str, Any]:
 
 
 def shown(person: Person) -> int:
-    return Memory.objects.filter(user=person.user_pk, hidden_at=None).count()
+    return Memory.objects.filter(user=person.user_pk, state="live").count()
 
 
 def test_others_keep_their_undo_and_the_record_of_the_job(

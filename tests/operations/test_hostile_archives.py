@@ -130,8 +130,6 @@ def test_compressed_archives_are_rejected(archive: Path) -> None:
         ("memories", {"unknown": 1}, "does not know"),
         ("memories", {"text": None}, "text must be a string"),
         ("memories", {"text": ["a", "list"]}, "text must be a string"),
-        ("memories", {"delivery_state": "sent"}, "delivery_state"),
-        ("memories", {"hidden_reason": "boredom"}, "hidden_reason"),
         ("memories", {"seq": True}, "seq must be a whole number"),
         ("memories", {"session": ["default"]}, "list of names"),
         ("memories", {"session": ["default", "default", {}]}, "list of names"),

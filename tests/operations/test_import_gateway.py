@@ -27,7 +27,7 @@ from operations import jobs, tables
 from operations.importers import import_gateway
 from operations.models import Job
 from resources.models import Attachment, Resource
-from store.models import Memory, Session
+from store.models import IS_LIVE, Memory, Session
 from tests import forked
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say
@@ -237,7 +237,7 @@ def test_decisions_of_a_user_who_is_here_are_undone_too(alice: Person, tmp_path:
     before = dump()
     done = run(str(gateway.path), "--apply")
     assert done["new"] == {"keys": 1, "tombstones": 2, "overrides": 1}
-    shown = Memory.objects.filter(hidden_at__isnull=True, session__hidden_at__isnull=True)
+    shown = Memory.objects.filter(IS_LIVE)
     assert [memory.text for memory in shown] == ["I have two dogs."]
     assert run("--undo", done["job"])["left"] == 0
     after = dump()

@@ -25,6 +25,7 @@ from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import call
 from tests.operations.sample_data import search_texts
+from tests.store.decisions import newer_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,8 +78,10 @@ def test_derived_memories_keep_sources_and_hidden_reasons(imported: dict[str, Pe
     [source] = bergen.sources
     assert (bergen.supersedes, bergen.original_text, bergen.payload) == ([tea.memory_id], bergen.text, {})
     assert Memory.objects.get(memory_id=source).text == "I moved to Bergen"
-    assert (tea.hidden_reason, tea.superseded_by) == ("superseded", bergen.memory_id)
-    assert bicycle.hidden_reason == "with_source"
+    assert (tea.state, newer_of(tea)) == ("superseded", bergen.memory_id)
+    assert bicycle.state == "trashed"
+    [tombstone] = Tombstone.ledger.filter(row=bicycle)
+    assert (tombstone.kind, tombstone.other_id) == ("source_deleted", bicycle.sources[0])
     alice = imported["alice"]
     call(alice, "post", f"/memories/{bicycle.sources[0]}/restore")
     assert "Alice owns a red bicycle." in search_texts(alice, "bicycle")
@@ -96,7 +99,7 @@ def test_journal_rows_become_messages_and_entries_of_the_outbox(imported: dict[s
     waiting = rows.pop("The meeting is on Friday.")
     assert (waiting.state, waiting.flush_id) == ("buffered", "")
     assert {(row.state, row.sent_at) for row in rows.values()} == {("flushed", None)}
-    assert {row.memory_type for row in Memory.objects.filter(delivery_state="")} == {
+    assert {row.memory_type for row in Memory.objects.filter(state="live")} == {
         "episode", "agent_case", "agent_skill", "unprocessed_message",
     }  # fmt: skip
 
@@ -163,11 +166,49 @@ def test_a_resource_without_the_time_of_its_deletion_is_rejected() -> None:
         old_archives.resource({name: value for name, value in FORMER_RESOURCE.items() if name != "deleted_at"})
 
 
-@pytest.mark.parametrize("table", ["memories", "outbox", "tombstones"])
+@pytest.mark.parametrize("table", ["outbox", "tombstones"])
 def test_other_rows_of_version_3_stay(table: str) -> None:
     converter = old_archives.Converter(uuid4(), 3)
     row = journal_row("purged")
     assert (converter.source_of(table), converter.rows(table, row)) == (table, [row])
+
+
+@pytest.mark.parametrize(
+    ("columns", "state", "reason"),
+    [
+        ({"hidden_at": None}, ("live", None), None),
+        ({"hidden_at": "T", "hidden_reason": ""}, ("trashed", "T"), None),
+        ({"hidden_at": "T", "hidden_reason": "with_source"}, ("trashed", "T"), ("source_deleted", "")),
+        ({"hidden_at": "T", "hidden_reason": "reworded"}, ("trashed", "T"), ("source_corrected", "")),
+        (
+            {"hidden_at": "T", "hidden_reason": "superseded", "superseded_by": "n"},
+            ("superseded", "T"),
+            ("superseded", "n"),
+        ),
+        ({"hidden_at": "T", "hidden_reason": "", "superseded_by": "n"}, ("trashed", "T"), ("superseded", "n")),
+        ({"hidden_at": "T", "delivery_state": "purged"}, ("purged", "T"), None),
+    ],
+)
+def test_columns_of_a_memory_become_its_state_and_a_reason(
+    columns: dict[str, Any], state: tuple[str, str | None], reason: tuple[str, str] | None
+) -> None:
+    converter = old_archives.Converter(uuid4(), 3)
+    key = {"app_id": "a", "project_id": "p", "memory_id": "m"}
+    assert converter.rows("memories", key | columns) == [key | {"state": state[0], "state_since": state[1]}]
+    assert converter.reasons == ({("a", "p", "m"): reason} if reason else {})
+
+
+@pytest.mark.parametrize(
+    ("columns", "state"),
+    [
+        ({"hidden_at": None, "deleted_at": None}, ("live", None)),
+        ({"hidden_at": "T", "deleted_at": None}, ("trashed", "T")),
+        ({"hidden_at": "S", "deleted_at": "T"}, ("purged", "T")),
+    ],
+)
+def test_columns_of_a_session_become_its_state(columns: dict[str, Any], state: tuple[str, str | None]) -> None:
+    converter = old_archives.Converter(uuid4(), 3)
+    assert converter.rows("sessions", columns) == [{"state": state[0], "state_since": state[1]}]
 
 
 @pytest.mark.parametrize("row", [None, [], {"payload": []}, {"payload": {}}, {"payload": {}, "batch_id": 1}])

@@ -50,7 +50,7 @@ def make_older(days: int) -> None:
     at = timezone.now() - timedelta(days=days)
     Tombstone.objects.update(created_at=at)
     for resource in Resource.objects.filter(state="trashed"):
-        Session.objects.filter(hidden_at=resource.state_since).update(hidden_at=at)
+        Session.objects.filter(state_since=resource.state_since).update(state_since=at)
         Resource.objects.filter(pk=resource.pk).update(state_since=at)
 
 
@@ -124,7 +124,7 @@ def test_a_purged_session_loses_its_file_and_stays_deleted(alice: Person, storag
     assert run("--older-than", "0")["resources"] == 1
     assert alice.client.get(f"/resources/{created['resource_id']}/content").status_code == 404
     assert files_below(storage) == []
-    assert Session.objects.get().deleted_at is not None
+    assert Session.objects.get().state == "purged"
     assert Resource.objects.get().storage_path == ""
 
 

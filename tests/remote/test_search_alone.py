@@ -172,7 +172,7 @@ def test_decisions_hold(everos: StubUpstream, alice: Person) -> None:
 def test_a_memory_that_the_gateway_hid_is_not_found(everos: StubUpstream, alice: Person) -> None:
     """No decision of the user names it, and EverOS still returns it."""
     hidden = Memory.objects.filter(text__endswith="old")
-    hidden.update(hidden_at=timezone.now(), hidden_reason=Memory.HiddenReason.WITH_SOURCE)
+    hidden.update(state="trashed", state_since=timezone.now())
     assert found(search(alice)) == {"alice said: The bicycle is crimson"}
 
 

@@ -223,7 +223,7 @@ def test_a_search_reads_the_state_of_the_resource(alice: Person, bob: Person) ->
     """An engine may still return memories of a deleted resource: EverOS deletes nothing."""
     kept, gone = stored_resource(alice), stored_resource(alice)
     delete(alice, gone.resource_id)
-    assert not Session.objects.filter(hidden_at=None).exists()
+    assert not Session.objects.filter(state="live").exists()
     engine = ScriptedEngine([hit("m1", session_id=kept.session_id), hit("m2", session_id=gone.session_id)])
     command = SearchCommand(query="report", scopes=frozenset({"all_user_memory"}))
     with CaptureQueriesContext(connection) as statements:

@@ -11,7 +11,6 @@ from django.db import connection
 
 from core.persistence import files
 from resources.models import Attachment
-from store.models import Memory
 from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,24 +56,6 @@ def test_addresses_of_stored_files_become_keys(alice: Person, bob: Person) -> No
     for _again in range(2):
         migrate("resources", "addresses_to_keys")
         assert dict(Attachment.objects.values_list("pk", "internal_uri")) == changed | unchanged
-
-
-def test_paths_in_the_journal_become_keys(alice: Person) -> None:
-    key = f"{alice.user_pk}/memory_attachments/{DIGEST}/content.png"
-    items = [{"type": "image", "file": f"/srv/files/{key}"}, {"type": "text", "text": "Hi", "file": None}]
-    row = Memory.objects.create(
-        user_id=alice.user_pk,
-        memory_id="msg_1",
-        memory_type=Memory.Type.UNPROCESSED_MESSAGE,
-        origin=Memory.Origin.UPSTREAM,
-        delivery_state="flushed",
-        created_at_ms=1,
-        payload={"message": {"content": items}},
-    )
-    for _again in range(2):
-        migrate("store", "paths_to_keys")
-        row.refresh_from_db()
-        assert [item["file"] for item in row.payload["message"]["content"]] == [key, None]
 
 
 def test_a_moved_storage_folder_needs_no_change_of_rows(alice: Person, storage: Path, settings: object) -> None:

@@ -168,10 +168,10 @@ def test_a_resource_deleted_during_ingestion_is_ingested_after_a_restore(alice: 
     left = run(resource, engine)
     assert (left.state, left.status, left.lease_holder) == ("trashed", "pending", "")
     assert [verb for verb, _ in engine.calls] == ["add"]
-    assert Session.objects.get().hidden_at is not None
+    assert Session.objects.get().state != "live"
     engine.during_add = lambda: None
     restore(alice, resource.resource_id)
-    assert Session.objects.get().hidden_at is None
+    assert Session.objects.get().state == "live"
     assert run(resource, engine).status == "extracted"
 
 

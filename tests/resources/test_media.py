@@ -74,7 +74,7 @@ def health() -> Any:
 
 
 def said(person: Person) -> list[str]:
-    rows = Memory.objects.filter(user_id=person.user_pk, origin="extracted", hidden_at=None)
+    rows = Memory.objects.filter(user_id=person.user_pk, origin="extracted", state="live")
     return list(rows.order_by("session", "chunk_index").values_list("text", flat=True))
 
 
@@ -361,7 +361,7 @@ def test_a_deletion_during_the_call_holds(alice: Person, models: StubMedia) -> N
     describe = models._describe
 
     def delete_first(body: Any) -> Any:
-        Session.objects.update(hidden_at=timezone.now())
+        Session.objects.update(state="trashed", state_since=timezone.now())
         connection.close()  # of the stub's thread
         return describe(body)
 

@@ -75,7 +75,7 @@ def scan() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT category, created_at_ms / 86400000, count(*) FROM store_memory "
-            "WHERE hidden_at IS NULL GROUP BY category, created_at_ms / 86400000"
+            "WHERE state = 'live' GROUP BY category, created_at_ms / 86400000"
         )
         cursor.fetchall()
 

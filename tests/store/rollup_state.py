@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Sum
 
-from store.models import HourCount, Memory, SessionCount
+from store.models import IS_LIVE, HourCount, Memory, SessionCount
 from store.rollups import ALL_TIME
 from store.table import visible
 
@@ -25,7 +25,7 @@ def assert_rollups_agree() -> None:
 
 
 def visible_memories() -> list[Memory]:
-    return list(visible(Memory.objects.filter(hidden_at__isnull=True, session__hidden_at__isnull=True)))
+    return list(visible(Memory.objects.filter(IS_LIVE)))
 
 
 def stored_cells() -> Cells:

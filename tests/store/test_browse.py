@@ -20,7 +20,7 @@ from core.errors import NotFound
 from store import browse, rollups
 from store.browse import Selection
 from store.categories import CATEGORIES, TABS, label, tab_of
-from store.models import Memory, Session
+from store.models import IS_LIVE, Memory, Session
 from store.table import visible
 from store.types import Position
 from tests.store.conftest import NOON_MS
@@ -46,11 +46,12 @@ def rows() -> list[Memory]:
         for name in ("chat:1", "chat:2", "chat:hidden", "long")
     ]
     Memory.objects.bulk_create(_row(chance, chance.choice(sessions), number) for number in range(ROWS))
-    Session.objects.filter(session_id__startswith="chat:hidden").update(hidden_at=timezone.now())
-    Memory.objects.filter(pk__in=[memory.pk for memory in Memory.objects.all()[::9]]).update(hidden_at=timezone.now())
+    Session.objects.filter(session_id__startswith="chat:hidden").update(state="trashed", state_since=timezone.now())
+    ninth = [memory.pk for memory in Memory.objects.all()[::9]]
+    Memory.objects.filter(pk__in=ninth).update(state="trashed", state_since=timezone.now())
     if chance.random() < 0.5:
         rollups.settle()
-    live = visible(Memory.objects.filter(hidden_at__isnull=True, session__hidden_at__isnull=True))
+    live = visible(Memory.objects.filter(IS_LIVE))
     return list(live.order_by("-created_at_ms", "-pk"))
 
 
@@ -251,7 +252,7 @@ def test_facets_ignore_every_condition_but_the_user(rows: list[Memory]) -> None:
 
 
 def test_the_trash_is_listed_separately(rows: list[Memory]) -> None:
-    hidden = Memory.objects.filter(hidden_at__isnull=False).exclude(session__session_id__startswith="chat:hidden")
+    hidden = Memory.objects.exclude(state="live").exclude(session__session_id__startswith="chat:hidden")
     page = browse.page(Selection(in_trash=True), limit=ROWS)
     assert set(ids(page.memories)) == set(hidden.values_list("pk", flat=True))
     assert browse.count(Selection(in_trash=True)) == len(page.memories)
@@ -259,8 +260,8 @@ def test_the_trash_is_listed_separately(rows: list[Memory]) -> None:
 
 def test_memories_are_read_by_row_id_also_from_the_trash(rows: list[Memory]) -> None:
     assert browse.get(rows[3].pk).text == rows[3].text
-    hidden = Memory.objects.filter(hidden_at__isnull=False)[0]
-    assert browse.get(hidden.pk).hidden_at is not None
+    hidden = Memory.objects.exclude(state="live")[0]
+    assert browse.get(hidden.pk).state != "live"
     assert ids(browse.get_many([rows[5].pk, 10**9, rows[2].pk])) == [rows[5].pk, rows[2].pk]
     with pytest.raises(NotFound):
         browse.get(10**9)

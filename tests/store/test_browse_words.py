@@ -18,7 +18,7 @@ from store import browse
 from store.browse import Selection, words
 from store.index import rebuild
 from store.index import words as word_index
-from store.models import Memory, Session
+from store.models import IS_LIVE, Memory, Session
 from store.table import MemoryTable, visible
 from store.text.tokens import query_tokens, required_tokens, tokenize
 from store.types import Owner, Wording
@@ -66,15 +66,16 @@ def rows() -> list[Memory]:
     sum(rebuild.fill_words(batch_rows=90))
     for user in users:
         owner = Owner(user.pk, user.user_id)
-        edited = chance.sample([one.memory_id for one in Memory.objects.filter(user=user, delivery_state="")], 20)
+        edited = chance.sample([one.memory_id for one in Memory.objects.filter(user=user, state="live")], 20)
         wording = {name: Wording(sentence(chance), "user_memory_fact", 0.5) for name in edited}
         MemoryTable().replace(owner, wording)
     sum(rebuild.fill_words())
-    Session.objects.filter(session_id="chat:hidden").update(hidden_at=timezone.now())
-    Memory.objects.filter(pk__in=[memory.pk for memory in Memory.objects.all()[::9]]).update(hidden_at=timezone.now())
+    Session.objects.filter(session_id="chat:hidden").update(state="trashed", state_since=timezone.now())
+    ninth = [memory.pk for memory in Memory.objects.all()[::9]]
+    Memory.objects.filter(pk__in=ninth).update(state="trashed", state_since=timezone.now())
     Memory.objects.filter(pk__in=[memory.pk for memory in Memory.objects.all()[::31]]).delete()
-    Memory.objects.filter(is_indexed=False, seq__gt=ROWS // 2).update(delivery_state="purged")
-    live = visible(Memory.objects.filter(hidden_at__isnull=True, session__hidden_at__isnull=True))
+    Memory.objects.filter(is_indexed=False, seq__gt=ROWS // 2).update(state="purged")
+    live = visible(Memory.objects.filter(IS_LIVE))
     return list(live.order_by("-created_at_ms", "-pk"))
 
 
@@ -160,7 +161,7 @@ def test_the_index_holds_what_lists_can_show_and_nothing_else(rows: list[Memory]
 def test_what_an_external_engine_finds_is_queued_and_indexed_by_the_worker(alice: Person) -> None:
     session = Session.objects.create(user_id=alice.user_pk, session_id="chat:1", engine_session_id="1", kind="chat")
     memory = _row(random.Random(1), session, 0)
-    memory.origin, memory.delivery_state, memory.text = "upstream", "", "green tea"
+    memory.origin, memory.text = "upstream", "green tea"
     memory.save()
     asked = Selection(words=required_tokens("green"))
     assert (browse.count(asked), word_index.pending_count()) == (0, 1)

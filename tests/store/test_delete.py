@@ -57,9 +57,9 @@ def test_a_session_deleted_before_its_first_write_rejects_it(engine: EmbeddedEng
 def test_deleting_is_idempotent(engine: EmbeddedEngine, alice: Person) -> None:
     remember(engine, alice.owner, "payment a")
     engine.delete(alice.owner, "chat:c1")
-    first = Session.objects.get().deleted_at
+    first = Session.objects.get().state_since
     engine.delete(alice.owner, "chat:c1")
-    assert Session.objects.get().deleted_at == first
+    assert Session.objects.get().state_since == first
     assert_consistent(alice.owner)
 
 
@@ -67,7 +67,7 @@ def test_a_session_marked_as_deleted_is_not_found_and_the_next_call_removes_it(
     engine: EmbeddedEngine, alice: Person
 ) -> None:
     remember(engine, alice.owner, "payment a")
-    Session.objects.update(deleted_at="2026-01-01T00:00:00Z")
+    Session.objects.update(state="purged")
     assert search(engine, alice.owner, "payment") == []
     engine.delete(alice.owner, "chat:c1")
     assert entries_of(alice.owner) == {}

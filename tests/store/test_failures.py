@@ -46,7 +46,7 @@ def state(person: Person) -> object:
         list(
             Memory.objects.order_by("pk").values_list("pk", "text", "memory_type", "is_indexed", "token_count", "seq")
         ),
-        list(Session.objects.order_by("pk").values_list("session_id", "flushed_at", "deleted_at")),
+        list(Session.objects.order_by("pk").values_list("session_id", "flushed_at", "state")),
         list(IndexStatistics.objects.order_by("pk").values_list("documents", "tokens")),
     )
 

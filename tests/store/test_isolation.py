@@ -160,10 +160,10 @@ def _series(first: int) -> str:
 
 _MEMORIES = """
     INSERT INTO store_memory (id, user_id, app_id, project_id, session_id, memory_id, agent_id, memory_type, category,
-        sender_id, speaker, text, original_text, batch_id, delivery_state, seq, sources, supersedes, superseded_by,
-        payload, created_at_ms, origin, hidden_reason, is_indexed, token_count)
-    SELECT n, %s, %s, %s, %s, 'm' || n, '', 'episode', '', 'other', 'other', 'a payment of zebra 付款', '', '', '',
-        n, '[]', '[]', '', '{{}}', n, 'embedded', '', true, 4
+        sender_id, speaker, text, original_text, batch_id, seq, sources, supersedes,
+        payload, created_at_ms, origin, is_indexed, token_count)
+    SELECT n, %s, %s, %s, %s, 'm' || n, '', 'episode', '', 'other', 'other', 'a payment of zebra 付款', '', '',
+        n, '[]', '[]', '{{}}', n, 'embedded', true, 4
     FROM ({series}) numbers
 """
 _KEYWORDS = {

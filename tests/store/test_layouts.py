@@ -204,12 +204,11 @@ def test_a_change_of_the_stored_tokens_needs_another_tokenizer_version() -> None
     assert keyword.prefix_of(Owner(UUID(int=7), "anna", "app", "project")) == "bslbhvnq4gc4"
 
 
-@pytest.mark.parametrize(("vendor", "number"), [("sqlite", 3_953_178_565), ("postgresql", 3_561_888_648)])
+@pytest.mark.parametrize(("vendor", "number"), [("sqlite", 2_684_417_063), ("postgresql", 2_922_918_296)])
 def test_a_change_of_triggers_and_views_needs_a_migration(vendor: str, number: int) -> None:
     """Databases keep what migrations installed: a changed text here needs one that removes, installs and counts."""
     editor = SimpleNamespace(connection=SimpleNamespace(vendor=vendor), statements=[])
-    editor.execute = lambda statement, **_: editor.statements.append(re.sub(r"\s+", " ", statement))
+    editor.execute = lambda statement, **_: editor.statements.append(statement)
     schema.install(editor)
-    schema.install_words(editor)
-    rollups.install(editor)
-    assert zlib.crc32("\n".join(editor.statements).encode()) == number
+    statements = [*editor.statements, *schema.word_triggers(vendor), *rollups.statements(vendor)]
+    assert zlib.crc32("\n".join(re.sub(r"\s+", " ", statement) for statement in statements).encode()) == number

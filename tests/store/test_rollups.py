@@ -8,14 +8,13 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
-from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounts.models import MemoryUser
 from engines.embedded.engine import EmbeddedEngine
 from store import rollups, storage
-from store.models import DeliveryState, HourCount, Memory, Session, SessionCount
+from store.models import HourCount, Memory, Session, SessionCount, State
 from store.types import Wording
 from tests.conftest import Person
 from tests.store.conftest import NOON_MS, remember, text_message
@@ -59,10 +58,10 @@ def test_purged_rows_are_not_counted(engine: EmbeddedEngine, alice: Person) -> N
         [text_message("one"), text_message("two", at=NOON_MS + 1), text_message("three", at=NOON_MS + 2)],
     )
     assert total_memories() == 3
-    Memory.objects.filter(text="two").update(delivery_state="purged")
+    Memory.objects.filter(text="two").update(state="purged")
     assert_rollups_agree()
     assert total_memories() == 2
-    Memory.objects.filter(text="two").update(delivery_state="")
+    Memory.objects.filter(text="two").update(state="live")
     assert_rollups_agree()
     assert total_memories() == 3
 
@@ -156,10 +155,9 @@ changes = st.tuples(
         st.tuples(st.just("importance"), importances),
         st.tuples(st.just("agent_id"), st.sampled_from(["", "main", "other"])),
         st.tuples(st.just("created_at_ms"), times),
-        st.tuples(st.just("hidden_at"), st.booleans()),
         st.tuples(st.just("origin"), st.sampled_from(["embedded", "upstream", "panel"])),
         st.tuples(st.just("memory_type"), st.sampled_from(["episode", "unprocessed_message"])),
-        st.tuples(st.just("delivery_state"), st.sampled_from(["", *DeliveryState.values])),
+        st.tuples(st.just("state"), st.sampled_from(State.values)),
         st.tuples(st.just("session"), st.integers(0, 2)),
     ),
 )
@@ -168,8 +166,7 @@ session_changes = st.tuples(
     st.just("session"),
     st.integers(0, 1),
     st.integers(0, 1),
-    st.sampled_from(["hidden_at", "deleted_at"]),
-    st.booleans(),
+    st.sampled_from(State.values),
 )
 settlings = st.tuples(st.just("settle"))
 
@@ -201,8 +198,6 @@ class Rows:
     def change(self, number: int, change: tuple[str, Any]) -> None:
         for memory in self._chosen(number):
             name, value = change
-            if name == "hidden_at":
-                value = timezone.now() if value else None
             if name == "session":
                 value = self.session_of(self.users.index(memory.user), value)
             setattr(memory, name, value)
@@ -212,9 +207,8 @@ class Rows:
         for memory in self._chosen(number):
             memory.delete()
 
-    def session(self, user: int, number: int, field: str, is_set: bool) -> None:
-        at = timezone.now() if is_set else None
-        Session.objects.filter(pk=self.sessions[user][number].pk).update(**{field: at})
+    def session(self, user: int, number: int, state: str) -> None:
+        Session.objects.filter(pk=self.sessions[user][number].pk).update(state=state)
 
     def settle(self) -> None:
         rollups.settle()

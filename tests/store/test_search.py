@@ -196,9 +196,10 @@ def test_hidden_memories_do_not_count_toward_top_k(engine: EmbeddedEngine, alice
     remember(engine, alice.owner, *["payment payment"] * 5, "a payment of three", session="chat:a")
     remember(engine, alice.owner, "payment payment", session="chat:hidden")
     remember(engine, alice.owner, "payment payment", session="chat:deleted")
-    Memory.objects.filter(text="payment payment", session__session_id="chat:a").update(hidden_at=LONG_AGO)
-    Session.objects.filter(session_id="chat:hidden").update(hidden_at=LONG_AGO)
-    Session.objects.filter(session_id="chat:deleted").update(deleted_at=LONG_AGO)
+    payments = Memory.objects.filter(text="payment payment", session__session_id="chat:a")
+    payments.update(state="trashed", state_since=LONG_AGO)
+    Session.objects.filter(session_id="chat:hidden").update(state="trashed", state_since=LONG_AGO)
+    Session.objects.filter(session_id="chat:deleted").update(state="purged")
     assert texts(search(engine, alice.owner, "payment", top_k=1)) == ["a payment of three"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import F, Q
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -17,12 +17,13 @@ from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from operations import ledger
+from operations.archives import deletions
 from store import derived_memories, states, storage
 from store.ledger import Override, Tombstone
-from store.models import DeliveryState, Memory, PendingExtraction, Session, State, is_shown_at
+from store.models import Memory, PendingExtraction, Session, State, is_shown_at, owner_columns
 from store.types import Wording
 from tests.conftest import Person
-from tests.store.decisions import delete, delete_session, restore, restore_session
+from tests.store.decisions import delete, delete_session, newer_of, restore, restore_session
 from tests.store.test_table import add_texts, id_of
 
 NOW = datetime(2026, 6, 11, 12, tzinfo=UTC)
@@ -45,30 +46,25 @@ def memory(**columns: Any) -> Memory:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "state", "reason"),
+    ("kinds", "state"),
     [
-        ([], State.LIVE, ""),
-        ([KIND.SUPERSEDED], State.SUPERSEDED, "superseded"),
-        ([KIND.SUPERSEDED, KIND.SOURCE_CORRECTED], State.TRASHED, "reworded"),
-        ([KIND.SUPERSEDED, KIND.SOURCE_CORRECTED, KIND.SOURCE_DELETED], State.TRASHED, "with_source"),
-        ([KIND.SUPERSEDED, KIND.SOURCE_DELETED, KIND.DELETED], State.TRASHED, ""),
+        ([], State.LIVE),
+        ([KIND.SUPERSEDED], State.SUPERSEDED),
+        ([KIND.SUPERSEDED, KIND.SOURCE_CORRECTED], State.TRASHED),
+        ([KIND.SUPERSEDED, KIND.SOURCE_CORRECTED, KIND.SOURCE_DELETED], State.TRASHED),
+        ([KIND.SUPERSEDED, KIND.SOURCE_DELETED, KIND.DELETED], State.TRASHED),
     ],
 )
-def test_the_strongest_open_tombstone_decides(kinds: list[Tombstone.Kind], state: State, reason: str) -> None:
+def test_the_strongest_open_tombstone_decides(kinds: list[Tombstone.Kind], state: State) -> None:
     found = [tombstone(kind, minutes, "newer") for minutes, kind in enumerate(kinds)]
     columns = states.columns_of_memory(memory(), found)
-    assert columns == {
-        "state": state,
-        "hidden_at": found[-1].created_at if found else None,
-        "hidden_reason": reason,
-        "superseded_by": "newer" if kinds else "",
-    }
+    assert columns == {"state": state, "state_since": found[-1].created_at if found else None}
 
 
 def test_a_purged_row_is_purged_whatever_its_tombstones_say() -> None:
-    purged = memory(delivery_state=DeliveryState.PURGED, expires_at=NOW)
+    purged = memory(state=State.PURGED, expires_at=NOW)
     assert states.columns_of_memory(purged, [tombstone(KIND.DELETED)]) == {"state": State.PURGED}
-    assert states.columns_of_session(Session(deleted_at=NOW), [tombstone(KIND.DELETED)]) == {"state": State.PURGED}
+    assert states.columns_of_session(Session(state=State.PURGED), [tombstone(KIND.DELETED)]) == {"state": State.PURGED}
 
 
 def test_only_what_is_live_expires() -> None:
@@ -236,7 +232,7 @@ def test_superseding_twice_is_one_tombstone_that_a_restore_ends(engine: Embedded
     for _ in range(2):
         derived_memories.supersede([older], newer, NOW)
     older.refresh_from_db()
-    assert (older.state, older.hidden_at, older.superseded_by) == (State.SUPERSEDED, NOW, "newer")
+    assert (older.state, older.state_since, newer_of(older)) == (State.SUPERSEDED, NOW, "newer")
     assert (Tombstone.ledger.get().actor_kind, Tombstone.objects.count()) == ("system", 0)
     restore(alice.owner, derived)
     assert live() == ["Oslo"]
@@ -270,40 +266,46 @@ def test_a_tombstone_holds_for_a_memory_that_comes_again(engine: EmbeddedEngine,
 # --- rows of before ---------------------------------------------------------------------------------------------------
 
 
-def test_rows_of_before_get_their_tombstones(engine: EmbeddedEngine, alice: Person) -> None:
-    """As `migrate` and the import of an old archive do: nothing hidden is shown, and a repetition changes nothing."""
-    texts = ("deleted", "superseded", "with source", "lost source", "reworded", "both", "own and source", "stays")
-    add_texts(engine, alice, "source", *texts)
-    delete(alice.owner, id_of("source"))
-    at = {"hidden_at": NOW}
-    rows = {text: Memory.objects.filter(text=text) for text in texts}
-    rows["deleted"].update(**at)
-    rows["superseded"].update(**at, hidden_reason="superseded", superseded_by="newer")
-    rows["with source"].update(**at, hidden_reason="with_source", sources=[id_of("source")])
-    rows["lost source"].update(**at, hidden_reason="with_source", sources=["unknown"])
-    rows["reworded"].update(**at, hidden_reason="reworded", sources=["unknown"], original_text=F("text"))
-    rows["both"].update(**at, superseded_by="newer")
-    delete(alice.owner, id_of("own and source"))
-    rows["own and source"].update(sources=[id_of("source")])
-    Memory.objects.filter(text__contains="source").exclude(text="source").update(origin=Memory.Origin.EXTRACTED)
-    before = {row["text"]: row for row in Memory.objects.values("text", "hidden_at", "hidden_reason", "superseded_by")}
-    assert list(ledger.differences())
+def test_what_only_its_state_hides_gets_a_tombstone(engine: EmbeddedEngine, alice: Person) -> None:
+    """As an archive with contradictions, or a lost tombstone: nothing hidden is shown, nothing is added twice."""
+    add_texts(engine, alice, "deleted", "superseded", "both", "stays")
+    Memory.objects.filter(text__in=["deleted", "both"]).update(state=State.TRASHED, state_since=NOW)
+    Memory.objects.filter(text="superseded").update(state=State.SUPERSEDED, state_since=NOW)
+    both = Memory.objects.get(text="both")
+    about = {"row": both, "memory_id": both.memory_id, "kind": KIND.SUPERSEDED, "other_id": "newer"}
+    Tombstone.ledger.create(**owner_columns(alice.owner), **about, actor_kind="system")
+    before = {row["text"]: row for row in Memory.objects.values("text", "state", "state_since")}
     for _ in range(2):
         ledger.repair()
-        after = {row["text"]: row for row in Memory.objects.values(*before["stays"])}
-        assert after == before
+        assert {row["text"]: row for row in Memory.objects.values("text", "state", "state_since")} == before
         assert list(ledger.differences()) == []
-        assert Tombstone.ledger.count() == 10
-    assert set(Memory.objects.filter(~Q(state=State.LIVE)).values_list("text", flat=True)) == {"source", *texts[:-1]}
-    assert sorted(Tombstone.objects.values_list("row__text", flat=True)) == [
-        "both",
-        "deleted",
-        "own and source",
-        "source",
-    ]
+        assert Tombstone.ledger.count() == 4
+    assert sorted(Tombstone.objects.values_list("row__text", flat=True)) == ["both", "deleted"]
+    restore(alice.owner, id_of("deleted"), id_of("both"), id_of("superseded"))
+    states_by_text = dict(Memory.objects.values_list("text", "state"))
+    assert states_by_text == {"deleted": "live", "superseded": "live", "both": "superseded", "stays": "live"}
+
+
+def test_reasons_of_an_old_archive_become_tombstones(engine: EmbeddedEngine, alice: Person) -> None:
+    """A deleted source is looked up; so is an edit of it. An unknown cause hides for good."""
+    texts = ("with source", "lost source", "reworded", "superseded", "own and source")
+    add_texts(engine, alice, "source", *texts)
+    delete(alice.owner, id_of("source"), id_of("own and source"))
+    derived = Memory.objects.filter(text__in=texts)
+    derived.update(origin=Memory.Origin.EXTRACTED, original_text=F("text"), state=State.TRASHED, state_since=NOW)
+    derived.filter(text__in=["with source", "own and source"]).update(sources=[id_of("source")])
+    derived.filter(text="superseded").update(state=State.SUPERSEDED)
+    kinds = {"with source": "source_deleted", "lost source": "source_deleted", "reworded": "source_corrected"}
+    reasons = {text: ledger.Reason(kind) for text, kind in kinds.items()}
+    reasons["superseded"] = ledger.Reason("superseded", "newer")
+    user = Memory.objects.get(text="source").user
+    for _ in range(2):
+        deletions.hold(user, {("default", "default", id_of(text)): reason for text, reason in reasons.items()})
+        assert list(ledger.differences()) == []
+    assert not Memory.objects.filter(state=State.LIVE).exists()
+    assert newer_of(Memory.objects.get(text="superseded")) == "newer"
     restore(alice.owner, id_of("own and source"))
-    assert Memory.objects.get(text="own and source").hidden_reason == "with_source"
-    restore(alice.owner, id_of("source"), id_of("superseded"), id_of("both"))
-    assert set(Memory.objects.filter(state=State.LIVE).values_list("text", flat=True)) == {
-        "own and source", "source", "stays", "superseded", "with source",
-    }  # fmt: skip
+    assert Memory.objects.get(text="own and source").state == State.TRASHED
+    restore(alice.owner, id_of("source"))
+    shown = set(Memory.objects.filter(state=State.LIVE).values_list("text", flat=True))
+    assert shown == {"own and source", "source", "with source"}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from django.utils import timezone
 
 from core.errors import NotFound
 from engines.embedded.engine import EmbeddedEngine
-from store.models import DeliveryState, IndexStatistics, Memory
+from store.derived_memories import supersede
+from store.models import IndexStatistics, Memory
 from store.types import ContentItem, ListRequest, Message, Owner, SearchRequest, Wording
 from tests.conftest import Person
 from tests.store.decisions import delete, delete_session, restore, restore_session
@@ -145,8 +147,9 @@ def test_pages_list_every_memory_once_newest_first(engine: EmbeddedEngine, alice
 def test_the_trash_lists_what_the_user_deleted(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
     """Not what the gateway hid, which comes back with its source."""
     add_texts(engine, alice, "deleted", "superseded", "shown")
-    delete(alice.owner, id_of("deleted"), id_of("superseded"))
-    Memory.objects.filter(text="superseded").update(hidden_reason=Memory.HiddenReason.SUPERSEDED)
+    delete(alice.owner, id_of("deleted"))
+    superseded, newer = (Memory.objects.get(text=text) for text in ("superseded", "shown"))
+    supersede([superseded], newer, timezone.now())
     assert list_texts(engine, alice.owner, is_deleted=True) == ["deleted"]
     assert list_texts(engine, bob.owner, is_deleted=True) == []
 
@@ -179,7 +182,7 @@ def test_a_deleted_memory_is_not_found_by_its_id(engine: EmbeddedEngine, alice: 
 
 def test_purged_rows_are_not_listed(engine: EmbeddedEngine, alice: Person) -> None:
     add_texts(engine, alice, "purged", "kept", flush=False)
-    Memory.objects.filter(text="purged").update(delivery_state=DeliveryState.PURGED)
+    Memory.objects.filter(text="purged").update(state="purged")
     assert list_texts(engine, alice.owner) == ["kept"]
 
 

@@ -120,7 +120,7 @@ def rest_tool_calls(person: Person, _operator: Client, record: Record) -> bool:
 
 @entrance
 def rest_patch(person: Person, _operator: Client, record: Record) -> bool:
-    memory = Memory.objects.filter(user_id=person.user_pk, text__contains=WORD, hidden_at=None).first()
+    memory = Memory.objects.filter(user_id=person.user_pk, text__contains=WORD, state="live").first()
     assert memory is not None
     body = {"override_text": record["text"], "importance": record["importance"]}
     return sent(person.client, "PATCH", f"/memories/{memory.memory_id}", body)
@@ -129,7 +129,7 @@ def rest_patch(person: Person, _operator: Client, record: Record) -> bool:
 @entrance
 def rest_delete(person: Person, _operator: Client, record: Record) -> bool:
     say(person, "chat:deleted", f"{WORD} {next(NUMBERS)}")
-    memory = Memory.objects.filter(user_id=person.user_pk, session__session_id="chat:deleted", hidden_at=None).first()
+    memory = Memory.objects.filter(user_id=person.user_pk, session__session_id="chat:deleted", state="live").first()
     assert memory is not None
     return sent(person.client, "DELETE", f"/memories/{memory.memory_id}", {"reason": record["text"]})
 

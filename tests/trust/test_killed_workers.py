@@ -348,8 +348,8 @@ def assert_memories_are_complete(server: RunningServer, client: Client) -> None:
     shown: Counter[str] = Counter()
     rows = server.rows(
         "SELECT m.text FROM store_memory m JOIN accounts_memoryuser u ON u.id = m.user_id "
-        "JOIN store_session s ON s.id = m.session_id WHERE m.hidden_at IS NULL AND s.hidden_at IS NULL "
-        f"AND s.deleted_at IS NULL AND u.user_id = '{client.person.user_id}'"
+        "JOIN store_session s ON s.id = m.session_id WHERE m.state = 'live' AND s.state = 'live' "
+        f"AND u.user_id = '{client.person.user_id}'"
     )
     for (text,) in rows:
         kind = "message" if text.startswith("Remember") else "fact" if text.startswith("Known") else "file"

@@ -15,7 +15,7 @@ from engines.registry import attached_remote, local_engine
 from operations.commands import Answer, OperationsCommand, Report
 from resources.models import Attachment, Resource
 from store import derived_memories, rollups
-from store.models import PendingEmbedding, PendingMedia, Session, State, owned_by
+from store.models import IS_PURGED, PendingEmbedding, PendingMedia, Session, State, owned_by
 from store.port import Remote
 from store.types import Owner
 from store.vectors import fill
@@ -65,7 +65,7 @@ def memories(user_pk: UUID | None, report: Report) -> Counts:
     unavailable.
     """
     engine, copied, failed, done = _remote(), 0, 0, 0
-    found = _filter_user(Session.objects.filter(deleted_at__isnull=True), user_pk).select_related("user")
+    found = _filter_user(Session.objects.exclude(IS_PURGED), user_pk).select_related("user")
     total = found.count()
     for batch in _batches(found):
         for session in batch:

@@ -47,8 +47,7 @@ def recover_empty(*, user_id: str | None = None) -> Iterator[Step]:
         app_id=OuterRef("app_id"),
         project_id=OuterRef("project_id"),
         session__session_id=OuterRef("session_id"),
-        session__deleted_at__isnull=True,
-    )
+    ).exclude(session__state=State.PURGED)
     found = Resource.objects.filter(Exists(sent), state=State.LIVE, status=Resource.Status.EMPTY)
     if user_id is not None:
         found = found.filter(user__user_id=user_id)

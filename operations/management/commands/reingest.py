@@ -11,7 +11,7 @@ from operations.commands import Answer, OperationsCommand
 from operations.reingest.plan import Plan, Target, plan
 from operations.reingest.run import Outcome, resume, run
 from resources.models import Resource
-from store.models import Session, State
+from store.models import IS_PURGED, Session, State
 
 
 class Command(OperationsCommand):
@@ -69,7 +69,7 @@ def _target(options: dict[str, Any]) -> Target:
     if not options["session"]:
         return Target(user_pk=user.pk)
     session = existing(
-        Session.objects.filter(user=user, session_id=options["session"], deleted_at__isnull=True),
+        Session.objects.filter(~IS_PURGED, user=user, session_id=options["session"]),
         "There is no such session.",
     )
     return Target(session_pk=session.pk)

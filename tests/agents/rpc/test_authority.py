@@ -109,7 +109,7 @@ def test_a_viewers_token_changes_nothing(roles: None, alice: Person) -> None:
             methods.call(Peer(principal, (ADMIN,), 4), Request("1", name, params))
         assert refused.value.error["code"] == "FORBIDDEN"
         assert refused.value.error["details"]["code"] == "MISSING_PERMISSION"
-    assert list(Memory.objects.values_list("memory_id", "hidden_at")) == [(memory_id, None)]
+    assert list(Memory.objects.values_list("memory_id", "state")) == [(memory_id, "live")]
 
 
 def test_storing_a_known_text_otherwise_needs_the_permission_to_change(roles: None) -> None:

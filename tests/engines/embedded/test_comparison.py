@@ -19,6 +19,7 @@ from store.models import Memory, PendingExtraction
 from tests.conftest import Person, make_person
 from tests.engines.embedded.test_extraction import LATER, derived, model_answer, run_extractions
 from tests.store.conftest import text_message
+from tests.store.decisions import newer_of
 from tests.stub_llm import Line, StubLlm, lines_of
 
 ACTOR = Actor.command("tests")
@@ -41,7 +42,7 @@ def related(*relations: tuple[int, str]) -> Any:
 
 
 def shown(person: Person) -> set[str]:
-    rows = Memory.objects.filter(user_id=person.user_pk, hidden_at=None).exclude(memory_type="profile")
+    rows = Memory.objects.filter(user_id=person.user_pk, state="live").exclude(memory_type="profile")
     return set(rows.values_list("text", flat=True))
 
 
@@ -54,7 +55,7 @@ def test_a_newer_or_equal_memory_supersedes_the_older_one(alice: Person, llm: St
     run_extractions()
     old.refresh_from_db()
     new.refresh_from_db()
-    assert (old.hidden_reason, old.superseded_by, new.supersedes) == ("superseded", new.memory_id, [old.memory_id])
+    assert (old.state, newer_of(old), new.supersedes) == ("superseded", new.memory_id, [old.memory_id])
     assert shown(alice) == {new.text, other.text}
     assert len(llm.bodies) == 1, "memories without common words are not compared"
     assert [line.get("text") or line["new"] for line in lines_of(llm.bodies[0])] == [new.text, old.text]
@@ -81,7 +82,7 @@ def test_a_superseded_memory_can_be_restored(alice: Person, bob: Person, llm: St
     assert answer.json() == {"memory_id": old.memory_id, "tombstone_id": None, "status": "restored"}
     old.refresh_from_db()
     new.refresh_from_db()
-    assert (old.hidden_at, old.hidden_reason, old.superseded_by, new.supersedes) == (None, "", "", [])
+    assert (old.state, old.state_since, newer_of(old), new.supersedes) == ("live", None, "", [])
     run_extractions(later=LATER)
     assert shown(alice) == {old.text, new.text}
 
@@ -112,8 +113,8 @@ def test_a_message_supersedes_what_a_tool_wrote(engine: EmbeddedEngine, alice: P
     run_extractions()
     noted.refresh_from_db()
     lesson.refresh_from_db()
-    assert noted.hidden_reason == "superseded"
-    assert lesson.hidden_at is None, "it is for another agent"
+    assert noted.state == "superseded"
+    assert lesson.state == "live", "it is for another agent"
 
 
 def test_agents_keep_what_they_alone_can_read(alice: Person, llm: StubLlm) -> None:

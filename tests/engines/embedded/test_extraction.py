@@ -30,6 +30,7 @@ from store.neighbors import context_windows
 from store.types import Hit, Owner, SearchRequest
 from tests.conftest import Person, make_person
 from tests.store.conftest import NOON_MS, file_message, remember, search, text_message
+from tests.store.decisions import newer_of
 from tests.store.index_state import assert_consistent
 from tests.store.test_failures import Crash, failing_at_statement
 from tests.stub_llm import FAILURES, Line, StubLlm, kind_of, lines_of
@@ -61,7 +62,7 @@ def run_extractions(*, later: timedelta = timedelta(0)) -> int:
 
 
 def derived_memories(person: Person, **conditions: Any) -> list[Memory]:
-    rows = Memory.objects.filter(user_id=person.user_pk, origin="extracted", hidden_at=None, **conditions)
+    rows = Memory.objects.filter(user_id=person.user_pk, origin="extracted", state="live", **conditions)
     return list(rows.exclude(memory_type="profile").order_by("pk"))
 
 
@@ -145,7 +146,7 @@ def test_agents_get_lessons_cases_and_skills(engine: EmbeddedEngine, alice: Pers
     run_extractions()
     [now] = derived_memories(alice, memory_type="agent_skill")
     [before] = Memory.objects.filter(memory_type="agent_skill").exclude(pk=now.pk)
-    assert (now.text, before.superseded_by) == ("1. write 2. call", now.memory_id)
+    assert (now.text, newer_of(before)) == ("1. write 2. call", now.memory_id)
 
 
 def test_the_model_gets_tool_calls_for_cases_and_system_messages_name_no_agent(
@@ -225,7 +226,7 @@ def test_the_profile_follows_new_memories(engine: EmbeddedEngine, alice: Person,
     assert second.text == "Alice lives in Oslo. Alice has a zebra."
     assert second.raw["supersedes"] == [first.memory_id]
     [before] = engine.find(alice.user_pk, first.memory_id)
-    assert before.superseded_by == second.memory_id
+    assert newer_of(before) == second.memory_id
     # The profile is returned only on request, and neither ranked nor counted toward `top_k`.
     assert not [hit for hit in search(engine, alice.owner, "Oslo") if hit.memory_type == "profile"]
     assert profile_hits(engine, alice.owner, agent_id="main") == []
@@ -254,8 +255,8 @@ def test_a_superseded_memory_may_be_derived_again(engine: EmbeddedEngine, alice:
     assert (rome.text, rome.supersedes) == ("Alice lives in Rome.", [oslo.memory_id])
     assert "Alice lives in Oslo." not in [hit.text for hit in search(engine, alice.owner, "Alice lives")]
     [history] = engine.find(alice.user_pk, oslo.memory_id)
-    assert history.hidden_at is not None
-    assert history.superseded_by == rome.memory_id
+    assert history.state != "live"
+    assert newer_of(history) == rome.memory_id
     detail = alice.client.get(f"/memories/{oslo.memory_id}").json()
     assert [(one["action"], one["superseded_by"]) for one in detail["history"]] == [("superseded", rome.memory_id)]
     llm.extract = model_answer(derived("Alice lives in Oslo.", replaces=[1]))
@@ -434,7 +435,7 @@ def test_memories_of_a_deleted_session_are_not_sent_to_the_model(
     """The rows of a deleted session are removed shortly after it is marked."""
     llm.extract = model_answer(derived("Alice lives in Oslo."))
     add_and_extract(engine, alice, "chat:c1")
-    Session.objects.update(deleted_at=timezone.now())
+    Session.objects.update(state="purged")
     llm.bodies.clear()
     llm.extract = model_answer(derived("Alice has a zebra."))
     remember(engine, alice.owner, "my zebra", session="chat:c2")
@@ -467,7 +468,7 @@ def test_a_profile_contains_nothing_of_a_session_deleted_meanwhile(
     remember(engine, alice.owner, "I live in Oslo")
 
     def clock() -> datetime:
-        if len(llm.bodies) == 2 and derived_memories(alice, session__hidden_at=None, session__deleted_at=None):
+        if len(llm.bodies) == 2 and derived_memories(alice, session__state="live"):
             if is_for_good:
                 engine.delete(alice.owner, "chat:c1")
             else:

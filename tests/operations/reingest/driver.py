@@ -23,7 +23,6 @@ import memory_gateway.django_setup  # noqa: F401  must come first: it sets up Dj
 
 # isort: split
 from django.db import connections
-from django.db.models import Q
 
 from accounts.audit import Actor
 from accounts.models import MemoryUser
@@ -40,7 +39,7 @@ from resources import storage
 from resources.models import Resource
 from resources.services import IncomingFile, ingest
 from store import cover
-from store.models import Memory
+from store.models import IS_LIVE, Memory
 from store.table import visible
 from store.types import ContentItem, Message, Owner
 
@@ -233,7 +232,7 @@ def check(state: State, sample: int) -> dict[str, Any]:
         owner = Owner(user.pk, user.user_id)
         hidden_marks = {mark for marks in state.deleted[user.user_id] for mark in marks}
         hidden_marks |= {mark for marks in state.overridden[user.user_id].values() for mark in marks}
-        shown = visible(Memory.objects.filter(Q(session__hidden_at=None), user=user, hidden_at=None))
+        shown = visible(Memory.objects.filter(IS_LIVE, user=user))
         shown = shown.exclude(cover.is_left_out())
         texts = " ".join(shown.values_list("text", flat=True))
         found["restored"] += sorted(hidden_marks & set(MARK.findall(texts)))

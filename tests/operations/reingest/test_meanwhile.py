@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from django.db.models import Q
 from django.utils import timezone
 
 from core.background.tasks import Round
@@ -29,7 +28,7 @@ from remote.sources import DERIVED_AGAIN
 from resources import services
 from store import cover
 from store.index import rebuild
-from store.models import Memory, Session
+from store.models import IS_LIVE, Memory, Session
 from store.table import visible
 from store.types import ContentItem, Message
 from tests.conftest import Person
@@ -79,7 +78,7 @@ def listed(gateway: SwitchedGateway, word: str) -> list[str]:
 
 
 def listed_rows(gateway: SwitchedGateway, word: str) -> list[Memory]:
-    rows = visible(Memory.objects.filter(Q(session__hidden_at=None), user=gateway.person.user_pk, hidden_at=None))
+    rows = visible(Memory.objects.filter(IS_LIVE, user=gateway.person.user_pk))
     return list(rows.exclude(cover.is_left_out()).filter(text__contains=word))
 
 
