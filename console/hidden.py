@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console import queries
 from memories.models import Tombstone
-from store.states import deciding
+from store.states import deciding, in_force
 from store.types import StoredMemory
 
 RESOURCE, SESSION = "resource", "session"
@@ -59,19 +59,20 @@ def reasons_of(memories: Collection[StoredMemory]) -> dict[int, Reason]:
     in_sessions = [memory for memory in memories if memory.is_live and memory.is_session_hidden]
     trashed = queries.resources_in_trash(in_sessions)
     found = {one.row: Reason(RESOURCE if one.session_id in trashed else SESSION) for one in in_sessions}
-    tombstones = _open_tombstones(hidden)
-    alike = {row: [one for one in ones if one.kind == deciding(ones).kind] for row, ones in tombstones.items()}
+    open_ones = _open_tombstones(hidden)
+    in_force_by_row = {row: in_force(memory, open_ones[row]) for row, memory in hidden.items()}
+    alike = {row: [one for one in ones if one.kind == deciding(ones).kind] for row, ones in in_force_by_row.items()}
     named = {row: [(hidden[row].owner, one.other_id) for one in ones if one.other_id] for row, ones in alike.items()}
     others = queries.stored_of(pair for pairs in named.values() for pair in pairs)
-    for row in hidden:
-        first = alike[row][0] if row in alike else None
+    for row, ones in alike.items():
+        first = next(iter(ones), None)
         kind = first.kind if first else _Kind.DELETED
-        known = tuple(others[pair] for pair in named.get(row, ()) if pair in others)
+        known = tuple(others[pair] for pair in named[row] if pair in others)
         found[row] = Reason(kind, first if kind == _Kind.DELETED else None, known)
     return found
 
 
-def _open_tombstones(rows: Collection[int]) -> dict[int, list[Tombstone]]:
+def _open_tombstones(rows: Collection[int]) -> defaultdict[int, list[Tombstone]]:
     found: defaultdict[int, list[Tombstone]] = defaultdict(list)
     for one in Tombstone.ledger.filter(row__in=rows, undone_at__isnull=True) if rows else ():
         found[one.row_id or 0].append(one)

@@ -1,8 +1,9 @@
 """Check that the states of all rows are what their open decisions say, and make them so."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -49,8 +50,14 @@ def differences(user: MemoryUser | None = None) -> Iterator[str]:
         yield f"tombstone {one.pk}: open, but {one.cause} has ended"
 
 
-def repair(user: MemoryUser | None = None) -> None:
+def repair() -> None:
     """Add a tombstone for each row that only its state hides, then set the states. Nothing hidden is shown."""
+    add_missing()
+    refresh()
+
+
+def add_missing(user: MemoryUser | None = None) -> None:
+    """Add a tombstone for each row that only its state hides."""
     known = Tombstone.ledger.filter(**_SAME, undone_at__isnull=True)
     of_memory = known.filter(memory_id=OuterRef("memory_id"))
     superseded = Q(kind=_Kind.SUPERSEDED)
@@ -59,11 +66,11 @@ def repair(user: MemoryUser | None = None) -> None:
     _add(map(_supersession, _without(memories.filter(state=State.SUPERSEDED), of_memory.filter(superseded))))
     resources = _rows(Resource, user).exclude(state=State.LIVE)
     _add(_tombstone(one, resource_id=one.pk) for one in _without(resources, known.filter(resource_id=OuterRef("pk"))))
-    _add(_of_resources(user))
+    owners = resources.order_by().values_list("user", flat=True).distinct()
+    _add(chain.from_iterable(map(_of_resources, owners)))
     sessions = _rows(Session, user).filter(state=State.TRASHED)
     of_session = known.filter(memory_id="", resource_id="", session_id=OuterRef("session_id"))
     _add(_tombstone(one, session_id=one.session_id) for one in _without(sessions, of_session))
-    refresh(user)
 
 
 def refresh(user: MemoryUser | None = None) -> None:
@@ -106,22 +113,23 @@ def hold_derived(user: MemoryUser) -> None:
     """
     opened = Tombstone.objects.filter(user=user, undone_at__isnull=True).exclude(memory_id="")
     deleted = {(*_scope(one), one.memory_id): one for one in opened}
-    purged: dict[Any, Tombstone | None] = {
-        (*_scope(one), one.memory_id): None for one in Memory.objects.filter(IS_PURGED, user=user)
-    }
-    if not deleted and not purged:
+    purged = Memory.objects.filter(IS_PURGED, user=user).values_list(*_SCOPE, "memory_id")
+    causes = dict.fromkeys(purged) | deleted
+    if not causes:
         return
     restored = Tombstone.objects.filter(user=user, undone_at__isnull=False, row=OuterRef("pk"))
     derived = Memory.objects.filter(~Exists(restored) | ~Q(state=State.LIVE), user=user).exclude(sources=[])
-    for batch in _batches(derived.exclude(IS_PURGED)):
-        _add(
-            _of_memory(one, kind=_Kind.SOURCE_DELETED, other_id=key[-1], cause=cause.pk if cause else "")
-            for one in batch
-            for causes in [deleted if one.origin == Memory.Origin.UPSTREAM else purged | deleted]
-            for key in [(*_scope(one), name) for name in one.sources]
-            if key in causes
-            for cause in [causes[key]]
-        )
+    found = chain.from_iterable(_batches(derived.exclude(IS_PURGED)))
+    by_origin = ((one, deleted if one.origin == Memory.Origin.UPSTREAM else causes) for one in found)
+    _add(chain.from_iterable(_of_sources(one, known) for one, known in by_origin))
+
+
+def _of_sources(memory: Memory, causes: Mapping[Any, Tombstone | None]) -> Iterator[Tombstone]:
+    """Yield a tombstone for each source that is deleted, or that was purged without one."""
+    for name in memory.sources:
+        if (key := (*_scope(memory), name)) in causes:
+            cause = causes[key]
+            yield _of_memory(memory, kind=_Kind.SOURCE_DELETED, other_id=name, cause=cause.pk if cause else "")
 
 
 def _deletion(memory: Memory) -> Tombstone:
@@ -136,19 +144,18 @@ def _of_memory(memory: Memory, **about: Any) -> Tombstone:
     return _tombstone(memory, memory_id=memory.memory_id, row_id=memory.pk, **about)
 
 
-def _of_resources(user: MemoryUser | None) -> Iterator[Tombstone]:
-    """Yield the tombstones of the sessions of deleted resources, which they name or which are named for them."""
-    deleted = {one.resource_id: one for one in _rows(Resource, user).exclude(state=State.LIVE)}
-    named = {(*_scope(one), one.session_id): one for one in deleted.values()}
-    owners = {one.user_id for one in deleted.values()}
-    own = {one.resource_id: one for one in Tombstone.ledger.filter(resource_id__in=deleted, undone_at__isnull=True)}
-    for session in Session.objects.filter(user__in=owners).exclude(IS_PURGED):
+def _of_resources(user: UUID) -> Iterator[Tombstone]:
+    """Yield the tombstones of a user's sessions that deleted resources name, or that are named for them."""
+    deletions = Tombstone.ledger.filter(user=user, undone_at__isnull=True).exclude(resource_id="")
+    causes: dict[Any, Tombstone] = {one.resource_id: one for one in deletions}
+    for resource in Resource.objects.filter(user=user, pk__in=list(causes)):
+        causes[*_scope(resource), resource.session_id] = causes[resource.pk]
+    for session in Session.objects.filter(user=user).exclude(IS_PURGED).iterator():
         name = parse_session_id(session.session_id)
-        resource = named.get((*_scope(session), session.session_id))
-        if resource is None and name.kind == "resource":
-            resource = deleted.get(name.rest)
-        if resource is not None and resource.user_id == session.user_id and resource.pk in own:
-            cause = own[resource.pk]
+        cause = causes.get((*_scope(session), session.session_id))
+        if cause is None and name.kind == "resource":
+            cause = causes.get(name.rest)
+        if cause is not None:
             about = {"kind": _Kind.RESOURCE_DELETED, "session_id": session.session_id, "cause": cause.pk}
             yield _tombstone(session, **about, created_at=cause.created_at)
 

@@ -23,5 +23,4 @@ RESOURCES: Final = Target(
     ~Q(resource_id=""),
     columns_of_resource,
     ("state", "state_since"),
-    Q(state_since__isnull=False),
 )

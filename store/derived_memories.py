@@ -213,16 +213,13 @@ def follow_edit(owner: Owner, memory: Memory, former_text: str) -> None:
 
 
 def _lost(derived: Sequence[Memory]) -> list[Memory]:
-    """Return what an edit of a source hides, and no decision about the memory itself or another source's edit did."""
-    hidden = [one.pk for one in derived if one.state != State.LIVE]
+    """Return the memories that were live, or hidden only because another source is deleted."""
+    trashed = [one.pk for one in derived if one.state == State.TRASHED]
     reasons: dict[int | None, list[Tombstone]] = {}
-    for one in Tombstone.ledger.filter(row__in=hidden, undone_at__isnull=True) if hidden else ():
-        reasons.setdefault(one.row_id, []).append(one)
-    return [
-        one
-        for one in derived
-        if one.state == State.LIVE or states.deciding(reasons.get(one.pk, ())).kind == _Kind.SOURCE_DELETED
-    ]
+    for reason in Tombstone.ledger.filter(row__in=trashed, undone_at__isnull=True) if trashed else ():
+        reasons.setdefault(reason.row_id, []).append(reason)
+    with_source = {row for row, ones in reasons.items() if states.deciding(ones).kind == _Kind.SOURCE_DELETED}
+    return [one for one in derived if one.state == State.LIVE or one.pk in with_source]
 
 
 def _window(owner: Owner, memory: Memory, derived: Sequence[Memory]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The state of a row, and since when it has it, as its open tombstones say.
 
-`columns_of_memory`, `columns_of_session` and `resources.states` compute them, and `Target.refresh` writes them after
+`columns_of`, `columns_of_memory` and `resources.states` compute them, and `Target.refresh` writes them after
 every decision and its end; `Target.wrong` checks rows by the same functions. The order is purged, trashed,
 superseded, expired, live. A purge cannot end, so the row itself records it.
 """
@@ -36,14 +36,19 @@ def deciding(tombstones: Iterable[Any]) -> Any:
     return min(tombstones, key=lambda one: (_RANKS[one.kind], one.created_at), default=None)
 
 
+def in_force(memory: Any, tombstones: Iterable[Any]) -> list[Any]:
+    """Return the open tombstones that hide a memory: what a user's own text replaced is independent of its sources."""
+    # Only a corrected source needs the text, which `Target` has not read.
+    return [one for one in tombstones if one.kind != _Kind.SOURCE_CORRECTED or memory.text == memory.original_text]
+
+
 def columns_of_memory(row: Any, tombstones: Sequence[Any]) -> Columns:
-    """Return the columns of a memory. What a user's own text replaced no longer depends on corrected sources."""
-    found = [one for one in tombstones if one.kind != _Kind.SOURCE_CORRECTED or row.text == row.original_text]
-    return columns_of_session(row, found)
+    """Return the columns of a memory."""
+    return columns_of(row, in_force(row, tombstones))
 
 
-def columns_of_session(row: Any, tombstones: Sequence[Any]) -> Columns:
-    """Return the columns of a session."""
+def columns_of(row: Any, tombstones: Sequence[Any]) -> Columns:
+    """Return the columns of a row with open tombstones."""
     if row.state == State.PURGED:
         return {"state": State.PURGED}
     if first := deciding(tombstones):
@@ -113,7 +118,7 @@ class Target:
 
 _READ: Final = ("expires_at", "state", "state_since")
 MEMORIES: Final = Target("memory_id", Q(), columns_of_memory, _READ)
-SESSIONS: Final = Target("session_id", Q(memory_id="", resource_id=""), columns_of_session, _READ)
+SESSIONS: Final = Target("session_id", Q(memory_id="", resource_id=""), columns_of, _READ)
 
 
 def refresh_memories(owner: Owner, memory_ids: Collection[str]) -> None:

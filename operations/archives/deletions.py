@@ -86,6 +86,8 @@ def sessions_of_tombstones(user: MemoryUser) -> Iterator[Session]:
             engine_session_id=unique_session_id(one.session_id, user.pk) if is_taken else one.session_id,
             kind=parse_session_id(one.session_id).kind,
             created_at=one.created_at,
+            state=State.TRASHED,
+            state_since=one.created_at,
         )
 
 
@@ -100,7 +102,7 @@ def hold(user: MemoryUser, reasons: Mapping[ledger.Key, ledger.Reason]) -> None:
         model.objects.filter(user=user, state=State.LIVE, state_since__isnull=False).update(state=State.TRASHED)
     ledger.hold_derived(user)
     ledger.add_reasons(user, reasons)
-    ledger.repair(user)
+    ledger.add_missing(user)
     ledger.hold_derived(user)
     ledger.refresh(user)
 

@@ -15,7 +15,7 @@ from core.errors import Conflict, NotFound
 from core.persistence.sql import consistent_read
 from core.times import isoformat
 from operations.commands import Report, no_report
-from store.models import IS_LIVE, IS_PURGED, Memory
+from store.models import IS_LIVE, Memory
 
 _BATCH_ROWS: Final = 1000
 
@@ -58,7 +58,7 @@ def _day_of(memory: Memory) -> date:
 
 
 def _memories(user: MemoryUser) -> Iterator[Memory]:
-    found = Memory.objects.filter(IS_LIVE, user=user).exclude(IS_PURGED).select_related("session")
+    found = Memory.objects.filter(IS_LIVE, user=user).select_related("session")
     return found.order_by("created_at_ms", "pk").iterator(_BATCH_ROWS)
 
 

@@ -73,6 +73,17 @@ def test_each_hidden_memory_has_its_reason(alice: Person) -> None:
 
 
 @pytest.mark.django_db
+def test_an_edit_of_the_source_is_no_reason_for_a_memory_with_a_users_words(alice: Person) -> None:
+    source, newer = remember(alice.owner), remember(alice.owner)
+    hidden = hide_memory(remember(alice.owner), KIND.SOURCE_CORRECTED, source)
+    hide_memory(hidden, KIND.SUPERSEDED, newer)
+    Memory.objects.filter(pk=hidden.row).update(text="in a user's words")
+    refresh_memories(alice.owner, [hidden.memory_id])
+    [found] = reasons_of([browse.get(hidden.row)]).values()
+    assert (found.kind, [one.row for one in found.others]) == ("superseded", [newer.row])
+
+
+@pytest.mark.django_db
 def test_the_lab_shows_hidden_hits_with_their_rank_and_cause(admin_client: Client, alice: Person) -> None:
     deleted, _stays = remember(alice.owner, "Tea, tea and tea."), remember(alice.owner, "Tea at four, as ever.")
     assert "No hidden memory would" in admin_client.get(LAB).content.decode()

@@ -64,7 +64,7 @@ def test_the_strongest_open_tombstone_decides(kinds: list[Tombstone.Kind], state
 def test_a_purged_row_is_purged_whatever_its_tombstones_say() -> None:
     purged = memory(state=State.PURGED, expires_at=NOW)
     assert states.columns_of_memory(purged, [tombstone(KIND.DELETED)]) == {"state": State.PURGED}
-    assert states.columns_of_session(Session(state=State.PURGED), [tombstone(KIND.DELETED)]) == {"state": State.PURGED}
+    assert states.columns_of(Session(state=State.PURGED), [tombstone(KIND.DELETED)]) == {"state": State.PURGED}
 
 
 def test_only_what_is_live_expires() -> None:
@@ -223,6 +223,20 @@ def test_words_of_a_user_stay_when_the_source_is_edited(engine: EmbeddedEngine, 
     assert live() == []
     undo_edit(alice, source)
     assert live() == ["Oslo"]
+
+
+def test_an_edit_of_its_source_extracts_nothing_again_for_an_expired_memory(
+    engine: EmbeddedEngine, alice: Person
+) -> None:
+    add_texts(engine, alice, "I live in Oslo")
+    source = id_of("I live in Oslo")
+    derived = derive(alice, "Oslo", source)
+    past = timezone.now() - timedelta(minutes=1)
+    Memory.objects.filter(memory_id=derived).update(expires_at=past, state=State.EXPIRED, state_since=past)
+    edit(alice, source, "I live in Rome")
+    assert not PendingExtraction.objects.exists()
+    undo_edit(alice, source)
+    assert Memory.objects.get(memory_id=derived).state == State.EXPIRED
 
 
 def test_superseding_twice_is_one_tombstone_that_a_restore_ends(engine: EmbeddedEngine, alice: Person) -> None:
