@@ -180,7 +180,7 @@ def test_a_message_deleted_with_a_derived_memory_can_be_restored_alone(admin_cli
     delete(derived)
     said = hide_memory(remember(alice.owner, "I moved to Ulm."), KIND.DERIVED_DELETED, derived)
     page = admin_client.get(f"/admin/memory/m/{said.row}/").content.decode()
-    assert "Alice lives in Ulm." in page[page.index("a memory derived from it is") :]
+    assert "Alice lives in Ulm." in page[page.index("a memory derived from it is in the trash") :]
     assert admin_client.post(f"/admin/memory/m/{said.row}/restore/").status_code == 302
     assert (browse.get(said.row).state, browse.get(derived.row).state) == ("live", "trashed")
 
