@@ -24,6 +24,7 @@ from memories.services.search import SCOPES, Scope, SearchCommand
 from resources.models import DELETED, Resource
 from store.browse import Selection
 from store.categories import CATEGORIES, TABS, label
+from store.models import Memory
 from store.text.tokens import required_tokens
 from store.types import MAX_TOP_K, Method, Position
 from webhooks.models import WebhookDelivery
@@ -37,7 +38,7 @@ RANGES: Final = {
 RANGE_LABELS: Final = {"24h": _("24 h"), "7d": _("7 days"), "30d": _("30 days"), "2y": _("2 years")}
 ORIGINS: Final = {
     "embedded": _("conversation or file"),
-    "upstream": _("EverOS"),
+    Memory.Origin.REMOTE.value: _("remote"),
     "panel": _("added manually"),
     "tool": _("agent tool"),
     "extracted": _("language model"),

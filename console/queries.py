@@ -184,7 +184,7 @@ def covering(memory: StoredMemory) -> list[StoredMemory]:
     if not memory.is_covered:
         return []
     copies = Memory.objects.filter(owned_by(memory.owner), session__session_id=memory.session_id, state=State.LIVE)
-    shown = visible(copies.filter(origin=Memory.Origin.UPSTREAM, is_covered=False)).order_by("pk")
+    shown = visible(copies.filter(origin=Memory.Origin.REMOTE, is_covered=False)).order_by("pk")
     return [stored(row) for row in shown if memory.memory_id in row.sources]
 
 

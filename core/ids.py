@@ -26,7 +26,7 @@ def check_name(value: str) -> str:
 
 
 def check_session_id(value: str) -> str:
-    """Return a valid session id: 1–128 characters, no control characters (EverOS damages records on a newline).
+    """Return a valid session id: 1–128 characters, no control characters (the remote damages records on a newline).
 
     Raises: ValueError.
     """

@@ -14,7 +14,7 @@ class Message(str):  # noqa: SLOT000  instances carry their template
     """An English sentence that keeps its template and parameters, for `localized` to translate.
 
     Import it as `_`: then `makemessages` finds the template in `_("at most %(limit)s bytes", limit=limit)`. A parameter
-    may be a message itself. This module does not import Django: `documents` and the EverOS client use it.
+    may be a message itself. This module does not import Django: `documents` and the remote's client use it.
     """
 
     template: str

@@ -1,7 +1,7 @@
 """Checks and repairs of values that become rows: both databases, JSON and UTF-8 must be able to carry them.
 
 A check returns the value or names what is wrong with it and the remedy; callers' values pass checks. A repair changes
-what cannot be stored and notes it; values that no caller can correct, such as EverOS's answers, pass repairs.
+what cannot be stored and notes it; values that no caller can correct, such as the remote's answers, pass repairs.
 `core.persistence.checked_rows` applies both to the fields of rows. This module does not import Django.
 """
 

@@ -19,7 +19,7 @@ _LEAST_MS = 100_000_000_000  # as milliseconds a time in 1973, as seconds one in
 
 
 def as_ms(unix_time: int) -> int:
-    """Return Unix milliseconds. A number too small for milliseconds is taken as seconds, as EverOS does."""
+    """Return Unix milliseconds. A number too small for milliseconds is taken as seconds, as the remote does."""
     return unix_time if unix_time >= _LEAST_MS else unix_time * 1000
 
 

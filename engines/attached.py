@@ -21,14 +21,14 @@ from documents.reader import read_document, reading_for
 from engines.embedded import ingest
 from engines.embedded.engine import Clock, EmbeddedEngine
 from remote import deletions, outbox
-from remote import sessions as external_sessions
+from remote import sessions as remote_sessions
 from remote.everos import EverOS
 from store import sessions, storage
 from store.models import Memory, Session, State
 from store.port import AddResult, FlushResult, FlushStatus, Health, engine_call
 from store.types import Message, Owner, SearchRequest, SearchResult
 
-logger = logging.getLogger("memory_gateway.upstream")
+logger = logging.getLogger("memory_gateway.remote")
 
 _ROWS_AT_ONCE = 500
 
@@ -44,7 +44,7 @@ class _Draft:
 class AttachedEngine(EmbeddedEngine):
     """Implements `store.port.Engine`. One per remote and process."""
 
-    label = "upstream"
+    label = "remote"
 
     def __init__(self, remote: EverOS, *, read: ingest.ReadDocument | None = None, clock: Clock = timezone.now) -> None:
         super().__init__(read=read or read_document, clock=clock)
@@ -61,7 +61,7 @@ class AttachedEngine(EmbeddedEngine):
         unread: list[tuple[ingest.Part, str]] = []
         drafts = {one: self._drafts_of(owner, session_id, message, unread) for one, message in named.items()}
         with transaction.atomic():
-            session = external_sessions.claim(owner, session_id)
+            session = remote_sessions.claim(owner, session_id)
             known = outbox.known(session, named)
             stored = _store(owner, session, {one: parts for one, parts in drafts.items() if one not in known})
             outbox.record(session, {one: _without(named[one], unread) for one in stored}, stored)
@@ -119,14 +119,14 @@ class AttachedEngine(EmbeddedEngine):
         try:
             return self.remote.flush(owner, session_id)
         except EngineError as error:
-            session = external_sessions.find(owner, session_id)
+            session = remote_sessions.find(owner, session_id)
             live = Memory.objects.filter(session=session, state=State.LIVE)
             if session is None or not live.exists():
                 raise
             now = self._clock()
             count = live.filter(origin=Memory.Origin.EMBEDDED, is_covered=False).count()
             if count and isinstance(error, EngineUnavailable):
-                external_sessions.mark_flush_sent(session, now)
+                remote_sessions.mark_flush_sent(session, now)
                 enqueue("retry_deliveries")
             status: FlushStatus = "extracted" if count else "no_extraction"
             return FlushResult(status, count, uuid.uuid4().hex, to_ms(now), degraded=error.detail)
@@ -151,7 +151,7 @@ class AttachedEngine(EmbeddedEngine):
             memories.delete()
             outbox.entries(session).delete()
         if not is_queued:
-            logger.info("EverOS keeps its copy of a deleted session, if it has one")
+            logger.info("The remote keeps its copy of a deleted session, if it has one")
 
     def health(self, timeout_seconds: float) -> Health:
         return self.remote.health(timeout_seconds)

@@ -162,7 +162,7 @@ class HealthAnswer(BaseModel):
         """The health of the memory engine."""
 
         status: Literal["ok", "unavailable"] = Field(description="`ok` if the engine can be used.", examples=["ok"])
-        base_url: str | None = Field(description="The address of EverOS; null for the embedded engine.")
+        base_url: str | None = Field(description="The address of the remote; null without one.")
         data: dict[str, Any] | None = Field(
             None,
             description="The engine's own report. Absent if it is unavailable.",
@@ -171,8 +171,8 @@ class HealthAnswer(BaseModel):
         error: str | None = Field(None, description="Why the engine is unavailable. Absent if it is not.")
         outbox: dict[str, int] | None = Field(
             None,
-            description="Messages that wait for EverOS, the age of the oldest in seconds, and those that EverOS "
-            "refused: `waiting`, `oldest_seconds`, `refused`. Absent for the embedded engine.",
+            description="Messages that wait for the remote, the age of the oldest in seconds, and those that it "
+            "refused: `waiting`, `oldest_seconds`, `refused`. Absent without a remote.",
         )
 
     status: Literal["ok", "degraded"] = Field(

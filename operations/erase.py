@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.db import transaction
 from django.db.models import Q, QuerySet, TextField
@@ -31,12 +30,9 @@ from operations import erased_jobs, files, tables
 from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.external import engine_deletion
-from remote import deletions
-from remote import sessions as external_sessions
-from remote.models import OutboxEntry
-from store.cover import is_attached
+from remote import deletions, residue
 from store.index import keyword
-from store.models import IS_PURGED, Memory, Session
+from store.models import IS_PURGED, Session
 from store.port import Engine
 from store.types import Owner
 from webhooks.models import Webhook
@@ -49,9 +45,8 @@ ERASED = "user.erase"
 # The prefix of the id of a user who is being erased; no valid user id begins with it.
 _ERASED_PREFIX = "!"
 _LOGS = _("The request log contains the user id and paths until it is rotated.")
-_ENGINE_SECONDS = 20.0
-"""The seconds that an erasure waits for the external engine; the worker sends the rest."""
-_UPSTREAM = _("EverOS cannot delete data and keeps the data listed in `upstream`. No user of this gateway can read it.")
+_REMOTE_SECONDS = 20.0
+"""The seconds that an erasure waits for the remote; the worker sends the rest."""
 _BACKUPS = _("Backups and archives that were made before still contain the user's data.")
 
 
@@ -100,16 +95,16 @@ def erase(
             if not error.is_permanent:  # a permanent refusal goes into the receipt
                 raise
     tables.remove_rows(user, on_batch=on_batch)
-    in_engine = None
-    if deletions.is_enabled() and (external := attached_remote()):
-        engine_deletion.delete_of_user(user.pk, _ENGINE_SECONDS, external)
-        in_engine = deletions.counts(user.pk)
+    deleted = None
+    if deletions.is_enabled() and (remote := attached_remote()):
+        engine_deletion.delete_of_user(user.pk, _REMOTE_SECONDS, remote)
+        deleted = deletions.counts(user.pk)
     stored = files.remove_all(user)
     _finish(user, event)
     stored += files.remove_all(user)  # files written meanwhile; from now on no writes are accepted
-    residue = compaction.compact(however_large=however_large)
+    in_files = compaction.compact(however_large=however_large)
     logger.info("Erased user %s: %d rows, %d files", user.pk, total, len(stored))
-    upstream = event.detail["upstream"]
+    remaining = event.detail["remote"]
     return {
         "receipt_id": str(uuid.uuid4()),
         "user_id": user.user_id,
@@ -118,25 +113,9 @@ def erase(
         "by": {"kind": event.actor_kind, "name": event.actor},
         "removed": dict(removed),
         "files": {"count": len(stored), "bytes": sum(stored)},
-        "upstream": upstream and {**upstream, "deletions": in_engine},
-        "residue": [*(_left_upstream(in_engine) if upstream else []), *residue, _LOGS, _BACKUPS],
+        "remote": remaining and {**remaining, "deletions": deleted},
+        "residue": [*(residue.sentences(deleted) if remaining else []), *in_files, _LOGS, _BACKUPS],
     }
-
-
-def _left_upstream(in_engine: Mapping[str, int] | None) -> list[str]:
-    """Return sentences about the copies in EverOS. `in_engine` are the counts of deletions there, if it can delete."""
-    if in_engine is None:
-        return [_UPSTREAM]
-    accepted = _(
-        "Accepted by EverOS: %(accepted)s deletions of %(entries)s entries. A profile, which belongs to no session, "
-        "stays there.",
-        **in_engine,
-    )
-    pending = _(
-        "EverOS has not accepted %(pending)s deletions yet. The gateway keeps their ids and repeats them.", **in_engine
-    )
-    said: list[str] = [accepted if in_engine["accepted"] else _UPSTREAM]
-    return [*said, pending] if in_engine["pending"] else said
 
 
 def find(user_id: str) -> UUID:
@@ -182,7 +161,7 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
             event = _events().filter(subject_id=str(user_pk)).latest("pk")
             user.user_id = event.user_id
             return user, event
-        detail = {"removed": _counts(user), "upstream": _data_in_everos(user)}
+        detail = {"removed": _counts(user), "remote": residue.of_user(user)}
         deletions.queue_user(user.pk, user.user_id)
         record(actor, BEGUN, str(user_pk), user_id=user.user_id, detail=detail)
         keys = [*user.keys.values_list("pk", flat=True), *user.rpc_tokens.values_list("pk", flat=True), user.pk]
@@ -198,24 +177,6 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
 
 def _events() -> QuerySet[AuditEvent]:
     return AuditEvent.objects.filter(action=BEGUN)
-
-
-def _data_in_everos(user: MemoryUser) -> dict[str, Any] | None:
-    """Return the user's data in EverOS, by its names there; None if EverOS was never used."""
-    messages = OutboxEntry.objects.filter(user=user)
-    derived = Memory.objects.filter(user=user, origin=Memory.Origin.UPSTREAM).exclude(IS_PURGED)
-    if not is_attached() and not messages.exists() and not derived.exists():
-        return None
-    sessions = list(Session.objects.filter(user=user))
-    external_sessions.note_erased_user(user.user_id, sessions)
-    return {
-        "base_url": settings.MEMORY_GATEWAY_BACKEND_BASE_URL or None,
-        "user_id": user.user_id,
-        "agents": f"*+{user.pk.hex}",
-        "sessions": sorted({session.engine_session_id for session in sessions}),
-        "messages": messages.count(),
-        "memories": derived.count(),
-    }
 
 
 def _finish(user: MemoryUser, event: AuditEvent) -> None:

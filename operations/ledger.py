@@ -120,7 +120,7 @@ def hold_derived(user: MemoryUser) -> None:
     restored = Tombstone.objects.filter(user=user, undone_at__isnull=False, row=OuterRef("pk"))
     derived = Memory.objects.filter(~Exists(restored) | ~Q(state=State.LIVE), user=user).exclude(sources=[])
     found = chain.from_iterable(_batches(derived.exclude(IS_PURGED)))
-    by_origin = ((one, deleted if one.origin == Memory.Origin.UPSTREAM else causes) for one in found)
+    by_origin = ((one, deleted if one.origin == Memory.Origin.REMOTE else causes) for one in found)
     _add(chain.from_iterable(_of_sources(one, known) for one, known in by_origin))
 
 

@@ -37,7 +37,7 @@ def queue_session(owner: Owner, session: Session) -> bool:
     Call inside the transaction that removes the session's rows, before they are removed. Return False if deletions are
     not enabled or the session was never sent. A call to the session that may still run is waited for.
     """
-    copies = Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM)
+    copies = Memory.objects.filter(session=session, origin=Memory.Origin.REMOTE)
     sent = OutboxEntry.objects.filter(session=session)
     if not is_enabled() or not (sent.exists() or copies.exists()):
         return False
@@ -71,7 +71,7 @@ def _queue_names(owner: Owner, session: Session, names: Collection[str], wait: t
 
 def queue_memory(owner: Owner, memory: Memory) -> None:
     """Record that the engine has to delete a memory, if it is a copy of the engine's. Call before it is emptied."""
-    is_copy = memory.origin == Memory.Origin.UPSTREAM and memory.memory_type == Memory.Type.EPISODE
+    is_copy = memory.origin == Memory.Origin.REMOTE and memory.memory_type == Memory.Type.EPISODE
     if is_enabled() and is_copy:
         _record([_row(owner, timedelta(0), owner_id=owner.user_id, memory_id=memory.memory_id)])
 

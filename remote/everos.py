@@ -30,7 +30,7 @@ from store.models import PendingDeletion, Session, State
 from store.port import FlushResult, Health, require_allowed_address
 from store.types import ContentItem, Message, Owner, SearchRequest, SearchResult
 
-logger = logging.getLogger("memory_gateway.upstream")
+logger = logging.getLogger("memory_gateway.remote")
 
 _CAPABILITIES_TIME = timedelta(seconds=30)
 _CAPABILITIES = ("keyword", "vector", "hybrid", "agentic", "llm", "delete")

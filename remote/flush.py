@@ -23,7 +23,7 @@ from store.models import Session
 from store.port import FlushResult
 from store.types import Owner
 
-logger = logging.getLogger("memory_gateway.upstream")
+logger = logging.getLogger("memory_gateway.remote")
 
 SEARCHABLE_SECONDS = 20.0
 """The longest wait for the memories of a flush. EverOS documents up to 15 s."""

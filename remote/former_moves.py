@@ -1,6 +1,6 @@
 """End what moves between engines of older versions left: a hidden session for each, with what was sent to EverOS."""
 
-from remote import deletions, sessions
+from remote import deletions, residue
 from remote.former_journal import STAGED
 from store import storage
 from store.models import Session
@@ -10,7 +10,7 @@ def end_former_moves() -> int:
     """Remove the hidden sessions, and record what the remote still holds of them; return their number."""
     count = 0
     for session in Session.objects.filter(session_id__startswith=STAGED).select_related("user"):
-        sessions.note_left_session(session)
+        residue.note_session(session)
         deletions.queue_session(session.owner, session)
         storage.remove(session.owner, list(session.memories.all()))
         session.delete()

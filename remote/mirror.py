@@ -1,7 +1,7 @@
 """Copy EverOS's episodes into the store after each flush, and its sessions that the gateway does not have.
 
 A session in EverOS belongs to the user if it has an episode of the user, unless its id names another user, another user
-has it in the store, or it is left from an erased user or a session that was sent again (`remote.sessions`).
+has it in the store, or it is left from an erased user or a session that was sent again (`remote.residue`).
 """
 
 import re
@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from core.ids import check_session_id, parse_session_id
 from core.network.http_client import Deadline
 from core.persistence.checked_rows import repair_row
-from remote import resend, sessions, sources
+from remote import resend, residue, sources
 from remote.client import wire
 from remote.client.client import Client
 from remote.client.hits import Names, hits_of
@@ -47,7 +47,7 @@ def pull(client: Client, owner: Owner, session: Session, deadline: Deadline) -> 
 
 def episodes(session: Session) -> QuerySet[Memory]:
     """Return the session's copies of what the attached remote has under its id."""
-    copies = Memory.objects.filter(session=session, memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
+    copies = Memory.objects.filter(session=session, memory_type=Memory.Type.EPISODE, origin=Memory.Origin.REMOTE)
     return copies.filter(sources.is_present())
 
 
@@ -69,7 +69,7 @@ def find_sessions(client: Client, owner: Owner) -> Iterator[int]:
 
     Raises: the errors of the client's list call.
     """
-    if sessions.is_erased_user(owner.user_id):
+    if residue.holds_user(owner.user_id):
         return
     number, seen, total = 1, 0, 1
     while seen < total:
@@ -108,7 +108,7 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
             original_text=hit.text,
             payload=hit.raw,
             created_at_ms=hit.created_at_ms,
-            origin=Memory.Origin.UPSTREAM,
+            origin=Memory.Origin.REMOTE,
         )
         for hit in hits
         if hit.memory_id not in known
@@ -149,7 +149,7 @@ def _record(owner: Owner, name: str) -> bool:
     with transaction.atomic():
         held = Session.objects.filter(engine_session_id=name, **owner.scope)
         known = Session.objects.filter(owned_by(owner), session_id=name)
-        if held.exists() or known.exists() or sessions.is_left_session(session):
+        if held.exists() or known.exists() or residue.holds_session(session):
             return False
         session.save()
         return True

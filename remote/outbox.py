@@ -504,7 +504,7 @@ def last_user_message_ms(session: Session) -> int | None:
 
 def expects_memories(session: Session) -> bool:
     """Return True if a message is buffered, or was flushed and has no known episode yet."""
-    episodes = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
+    episodes = session.memories.filter(memory_type=Memory.Type.EPISODE, origin=Memory.Origin.REMOTE)
     lacks_episode = _IS_OF_PEOPLE & Q(state=_State.FLUSHED) & ~Q(flush_id__in=episodes.values("batch_id"))
     return of_attached(session).filter(_IS_BUFFERED | lacks_episode).exists()
 
@@ -552,7 +552,7 @@ def copies_of_remote(rows: Collection[int]) -> set[int]:
     """Return which memories (by row id) the attached remote derived. No statement for none."""
     if not rows:
         return set()
-    copies = Memory.objects.filter(sources.is_of_remote(), pk__in=rows, origin=Memory.Origin.UPSTREAM)
+    copies = Memory.objects.filter(sources.is_of_remote(), pk__in=rows, origin=Memory.Origin.REMOTE)
     return set(copies.values_list("pk", flat=True))
 
 

@@ -12,7 +12,7 @@ from core.times import isoformat_or_none
 from remote import sources
 from remote.models import OutboxEntry
 from store import cover
-from store.models import IS_PURGED, LeftUpstream, Memory, Session, State
+from store.models import IS_PURGED, Memory, Residue, Session, State
 from store.types import Owner
 
 _State = OutboxEntry.State
@@ -22,7 +22,7 @@ _IS_HELD: Final = Q(state__in=(_State.UNCONFIRMED, _State.BUFFERED, _State.FLUSH
 """Entries that a remote has, or may have."""
 _IS_SENT: Final = Q(state__in=(_State.BUFFERED, _State.FLUSHED))
 _SESSIONS_AT_ONCE: Final = 1000
-_IS_USED: Final = "SELECT EXISTS (SELECT 1 FROM remote_outboxentry) OR EXISTS (SELECT 1 FROM store_leftupstream)"
+_IS_USED: Final = "SELECT EXISTS (SELECT 1 FROM remote_outboxentry) OR EXISTS (SELECT 1 FROM store_residue)"
 
 
 class RemoteState(NamedTuple):
@@ -81,7 +81,7 @@ def _with_memories(session_pks: Collection[int]) -> set[int]:
     """Return which sessions have memories that the attached remote derived. No statement for none."""
     if not session_pks:
         return set()
-    copies = Memory.objects.filter(sources.is_of_remote(), session=OuterRef("pk"), origin=Memory.Origin.UPSTREAM)
+    copies = Memory.objects.filter(sources.is_of_remote(), session=OuterRef("pk"), origin=Memory.Origin.REMOTE)
     return set(Session.objects.filter(Exists(copies), pk__in=session_pks).values_list("pk", flat=True))
 
 
@@ -155,7 +155,7 @@ def summary() -> Summary:
         buffered=here.filter(state=_State.BUFFERED).count(),
         refused=here.filter(_IS_REFUSED).count(),
         withheld=here.filter(state=_State.WITHHELD).count(),
-        residue=LeftUpstream.objects.count(),
+        residue=Residue.objects.count(),
         others=_other_addresses(),
     )
 

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from remote import deletions, outbox, sessions, sources
+from remote import deletions, outbox, residue, sessions, sources
 from remote.engine_ids import with_mark
 from remote.models import OutboxEntry, Resend
 from store import derived_memories, storage
@@ -57,7 +57,7 @@ def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]
     if not _copies(session).exists() and not outbox.was_sent(session):
         outbox.send_all_again(session)
         return
-    purged = Memory.objects.filter(session=session, state=State.PURGED, origin=Memory.Origin.UPSTREAM)
+    purged = Memory.objects.filter(session=session, state=State.PURGED, origin=Memory.Origin.REMOTE)
     purged.update(batch_id=_KEPT)  # nothing is derived from them under the new id
     unshown = _copies(session).filter(is_covered=True).exclude(pk__in=_decided(session).values("pk"))
     storage.remove(session.owner, list(unshown))  # an earlier try did not end
@@ -73,7 +73,7 @@ def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]
         copy.batch_id = _KEPT if copy in kept else former_id[:64]
     Memory.objects.bulk_update(copies, ["batch_id"])
     outbox.withhold_memories(session, held)
-    sessions.note_left_session(session)
+    residue.note_session(session)
     Resend.objects.update_or_create(
         session=session,
         defaults={
@@ -131,7 +131,7 @@ def make_room(owner: Owner, memory_ids: Collection[str]) -> None:
 
     Call inside a transaction.
     """
-    others = Memory.objects.filter(owned_by(owner), origin=Memory.Origin.UPSTREAM, memory_id__in=list(memory_ids))
+    others = Memory.objects.filter(owned_by(owner), origin=Memory.Origin.REMOTE, memory_id__in=list(memory_ids))
     for memory in others.exclude(sources.is_present()):
         new_id = f"{memory.memory_id}~{secrets.token_hex(8)}"
         for decisions in (Tombstone.ledger, Override.objects):
@@ -199,7 +199,7 @@ def _open(session: Session) -> QuerySet[Resend]:
 
 
 def _copies(session: Session) -> QuerySet[Memory]:
-    return Memory.objects.filter(session=session, memory_type=Memory.Type.EPISODE, origin=Memory.Origin.UPSTREAM)
+    return Memory.objects.filter(session=session, memory_type=Memory.Type.EPISODE, origin=Memory.Origin.REMOTE)
 
 
 def _decided(session: Session) -> QuerySet[Memory]:

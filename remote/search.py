@@ -23,7 +23,7 @@ from core.limits.concurrency import run_bounded, search_lock
 from core.messages import Message as _
 from core.messages import joined
 from core.network.http_client import Deadline
-from remote import outbox, sessions, sources
+from remote import outbox, residue, sessions, sources
 from remote.client import failures, wire
 from remote.client.client import Client
 from remote.client.hits import Names, build_result, collect_hits
@@ -134,7 +134,7 @@ def _search_both(
         for request, of_request, its_names in zip(requests, records, names, strict=True)
     ]
     # EverOS cannot delete the profile of an erased user, and a new user may have the same id.
-    if any(map(_is_without_session, chain.from_iterable(hits))) and sessions.is_erased_user(owner.user_id):
+    if any(map(_is_without_session, chain.from_iterable(hits))) and residue.holds_user(owner.user_id):
         hits = [[hit for hit in of_request if not _is_without_session(hit)] for of_request in hits]
     hits = _with_own_ids(owner, hits)
     not_shown = sources.not_shown(owner, list(chain.from_iterable(hits)))
@@ -154,7 +154,7 @@ def _start(client: Client, payloads: Sequence[Payload], deadline: Deadline) -> _
     if deadline.left_seconds <= 0:
         raise failures.no_answer()
     calls = [partial(client.search, payload, deadline) for payload in payloads]
-    executor = ThreadPoolExecutor(1, thread_name_prefix="upstream")
+    executor = ThreadPoolExecutor(1, thread_name_prefix="remote")
     running = executor.submit(copy_context().run, run_bounded, calls, CALLS_PER_SEARCH)
     executor.shutdown(wait=False)
 

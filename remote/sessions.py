@@ -1,12 +1,8 @@
-"""Sessions of an external engine, where one id is one session although several users may use it.
+"""Sessions at a remote, where one id is one session although several users may use it.
 
-The first user of an id holds it in the engine; other users' sessions get an engine id made unique by their user key.
-Of erased users and sessions that were sent again, whose data the engine cannot delete, digests of the names are kept: a
-new user or session of the same name must not reach that data.
-"""
+The first user of an id holds it in the engine; other users' sessions get an engine id made unique by their user key."""
 
-import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import datetime
 from functools import cache
 from typing import Final, NamedTuple
@@ -17,10 +13,11 @@ from django.db import connection
 from core.errors import EngineRefused
 from core.messages import Message as _
 from core.persistence import sql
+from remote import residue
 from remote.engine_ids import is_kept_whole, unique_session_id
 from store import sessions
 from store.index import keyword
-from store.models import IS_PURGED, LeftUpstream, Session, State, owned_by, owner_values
+from store.models import IS_PURGED, Session, State, owned_by, owner_values
 from store.types import Owner
 
 _SEPARATOR: Final = "\x1e"  # occurs in no session id
@@ -33,12 +30,11 @@ _FROM_OWN = """
         WHERE other.engine_session_id = own.engine_session_id AND other.app_id = own.app_id
           AND other.project_id = own.project_id AND other.user_id <> own.user_id AND other.id < own.id)
 """
-_IS_LEFT: Final = "SELECT 1 FROM store_leftupstream WHERE digest = %s"
 _IS_HELD_BY_OTHER = f"""
     SELECT EXISTS (
         SELECT 1 FROM store_session
         WHERE engine_session_id = %s AND app_id = %s AND project_id = %s AND id < %s AND user_id <> %s)
-    OR EXISTS ({_IS_LEFT})
+    OR EXISTS ({residue.IS_HELD})
 """
 # Two ranges of an index, because nearly all entries are of one remote; and memories of sessions that were sent again.
 _OF_OTHERS: Final = """
@@ -124,7 +120,7 @@ def claim(owner: Owner, session_id: str) -> Session:
         raise EngineRefused(_("This session was deleted permanently: choose another session_id."))
     same_id = [session.engine_session_id, session.app_id, session.project_id]
     older_of_other = [session.pk, sql.uuid_value(session.user_id)]
-    held = [*same_id, *older_of_other, _digest_of(session)]
+    held = [*same_id, *older_of_other, residue.digest_of(session)]
     if not is_kept_whole(session.engine_session_id) or sql.rows(_IS_HELD_BY_OTHER, held)[0][0]:
         session.engine_session_id = unique_session_id(session_id, owner.user_pk)
         session.save(update_fields=["engine_session_id"])
@@ -172,35 +168,3 @@ def schedule_retry(session: Session, at: datetime | None) -> None:
     if session.retry_at != at:
         session.retry_at = at
         session.save(update_fields=["retry_at"])
-
-
-def note_erased_user(user_id: str, sessions: Iterable[Session]) -> None:
-    """Record the names that the engine still has of an erased user and their sessions."""
-    _record({_digest("user", user_id), *map(_digest_of, sessions)})
-
-
-def note_left_session(session: Session) -> None:
-    """Record the name of a living user's session that left data in the engine."""
-    _record({_digest_of(session)})
-
-
-def is_erased_user(user_id: str) -> bool:
-    """Return True if an erased user had this name."""
-    return LeftUpstream.objects.filter(digest=_digest("user", user_id)).exists()
-
-
-def is_left_session(session: Session) -> bool:
-    """Return True if a session that was sent again, or one of an erased user, had this name."""
-    return LeftUpstream.objects.filter(digest=_digest_of(session)).exists()
-
-
-def _digest_of(session: Session) -> str:
-    return _digest("session", session.app_id, session.project_id, session.engine_session_id)
-
-
-def _record(digests: Collection[str]) -> None:
-    LeftUpstream.objects.bulk_create([LeftUpstream(digest=digest) for digest in digests], ignore_conflicts=True)
-
-
-def _digest(*names: str) -> str:
-    return hashlib.sha256("\0".join(names).encode()).hexdigest()

@@ -23,7 +23,7 @@ DERIVED_AGAIN: Final = "derived again"
 """The reason of a deletion that waits for a person."""
 _MAX_COMMON: Final = 20
 """Word sequences in more messages than these say nothing about a source."""
-_IS_COPY: Final = Q(origin=Memory.Origin.UPSTREAM, memory_type=Memory.Type.EPISODE)
+_IS_COPY: Final = Q(origin=Memory.Origin.REMOTE, memory_type=Memory.Type.EPISODE)
 _TAKEN: Final = (OutboxEntry.State.FLUSHED, OutboxEntry.State.PURGED)
 """The states of messages that a flush took."""
 _Spans = Sequence[tuple[int, int]]
@@ -114,7 +114,7 @@ def not_shown(owner: Owner, hits: Collection[Hit]) -> set[str]:
     episodes = {hit.memory_id: hit for hit in hits if hit.memory_type == "episode"}
     if not episodes:
         return set()
-    copies = Memory.objects.filter(owned_by(owner), memory_id__in=episodes, origin=Memory.Origin.UPSTREAM)
+    copies = Memory.objects.filter(owned_by(owner), memory_id__in=episodes, origin=Memory.Origin.REMOTE)
     found = copies.annotate(is_ours=Q(Q(batch_id="") | is_of_remote())).values_list("memory_id", "is_ours")
     is_ours = dict(found)
     missing = {name: hit for name, hit in episodes.items() if name not in is_ours}
@@ -138,7 +138,7 @@ def _repeated(owner: Owner, missing: Mapping[str, Hit]) -> set[str]:
 
 def _decided(session: Session, besides: Sequence[Memory] = ()) -> list[Memory]:
     """Return the session's memories that the attached remote has, and that are deleted, purged or edited here."""
-    copies = Memory.objects.filter(is_present(), session=session, origin=Memory.Origin.UPSTREAM).defer("payload")
+    copies = Memory.objects.filter(is_present(), session=session, origin=Memory.Origin.REMOTE).defer("payload")
     decided = copies.exclude(state=State.LIVE, text=F("original_text"))
     return list(decided.exclude(pk__in=[memory.pk for memory in besides]))
 

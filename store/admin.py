@@ -12,12 +12,12 @@ from store.models import (
     HourCount,
     IndexStatistics,
     IndexVersion,
-    LeftUpstream,
     Memory,
     PendingDeletion,
     PendingEmbedding,
     PendingExtraction,
     PendingMedia,
+    Residue,
     Session,
     SessionCount,
     VectorPage,
@@ -133,8 +133,8 @@ class SessionCountAdmin(ReadOnlyAdmin):
         return set(of_rows.values_list("user_id", flat=True))
 
 
-@admin.register(LeftUpstream)
-class LeftUpstreamAdmin(ReadOnlyAdmin):
+@admin.register(Residue)
+class ResidueAdmin(ReadOnlyAdmin):
     list_display = ("digest", "noted_at")
     list_filter = ("noted_at",)
     search_fields = ("digest__exact",)

@@ -24,8 +24,8 @@ SOLE_COPY: Final = 3
 REPLACED: Final = 4
 """A message that an edited derived memory covers."""
 
-_IS_COPY: Final = Q(origin=Memory.Origin.UPSTREAM, text=F("original_text")) & ~Q(sources=[])
-_IS_COPY_SQL: Final = "({0}.origin = 'upstream' AND {0}.text = {0}.original_text AND CAST({0}.sources AS text) <> '[]')"
+_IS_COPY: Final = Q(origin=Memory.Origin.REMOTE, text=F("original_text")) & ~Q(sources=[])
+_IS_COPY_SQL: Final = "({0}.origin = '{1}' AND {0}.text = {0}.original_text AND CAST({0}.sources AS text) <> '[]')"
 
 
 def is_attached() -> bool:
@@ -40,7 +40,11 @@ def is_left_out() -> Q:
 
 def is_left_out_sql(row: str) -> str:
     """Return `is_left_out` as SQL for rows of `store_memory` with that alias."""
-    return f"{row}.is_covered" if is_attached() else f"({row}.is_replaced OR {_IS_COPY_SQL.format(row)})"
+    return (
+        f"{row}.is_covered"
+        if is_attached()
+        else f"({row}.is_replaced OR {_IS_COPY_SQL.format(row, Memory.Origin.REMOTE)})"
+    )
 
 
 def left_out(*, remote_ranks: bool = False) -> tuple[int, ...]:
@@ -60,6 +64,6 @@ def kind_of(memory: Memory) -> int:
     """Return the kind of a memory, as the pages of facts hold it."""
     if memory.is_covered:
         return REPLACED if memory.is_replaced else COVERED
-    if memory.origin != Memory.Origin.UPSTREAM or memory.is_edited:
+    if memory.origin != Memory.Origin.REMOTE or memory.is_edited:
         return PLAIN
     return COPY if memory.sources else SOLE_COPY

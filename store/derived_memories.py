@@ -34,7 +34,7 @@ from store.types import Owner
 
 _Kind = Tombstone.Kind
 _EXTRACTED: Final = Memory.Origin.EXTRACTED
-_UPSTREAM: Final = Memory.Origin.UPSTREAM
+_REMOTE: Final = Memory.Origin.REMOTE
 MODEL: Final = Actor.system("model")
 """The actor of what a language model decides."""
 REMOTE: Final = Actor.system("remote")
@@ -63,7 +63,7 @@ def _of_derived(candidates: Sequence[Memory], deletions: Mapping[str, Tombstone]
 
 def _of_sources(owner: Owner, candidates: Sequence[Memory], deletions: Mapping[str, Tombstone]) -> Iterator[Tombstone]:
     """Yield the unsaved tombstones of the sources of a remote's memories that are deleted."""
-    deleted = [one for one in candidates if one.origin == _UPSTREAM and one.memory_id in deletions]
+    deleted = [one for one in candidates if one.origin == _REMOTE and one.memory_id in deletions]
     sources = _by_id(owner, {name for one in deleted for name in one.sources})
     for memory in deleted:
         one = deletions[memory.memory_id]
@@ -81,7 +81,7 @@ def _by_id(owner: Owner, memory_ids: Collection[str]) -> dict[str, Memory]:
 
 def _settle(owner: Owner, candidates: Sequence[Memory]) -> None:
     """Cover messages by what is live of a remote's memories, and replace a model's profile, after decisions."""
-    cover_sources(owner, [one.pk for one in candidates if one.origin == _UPSTREAM])
+    cover_sources(owner, [one.pk for one in candidates if one.origin == _REMOTE])
     if any(one.chunk_index is None and one.origin == _EXTRACTED for one in candidates):
         replace_profile(owner)
 
@@ -273,7 +273,7 @@ def repeated_by_remote(owner: Owner, memory: Memory) -> list[Memory]:
     return [
         one
         for one in in_session
-        if one.origin == _UPSTREAM
+        if one.origin == _REMOTE
         and one.pk != memory.pk
         and (memory.memory_id in one.sources or (one.is_covered and not set(memory.sources).isdisjoint(one.sources)))
     ]
@@ -281,7 +281,7 @@ def repeated_by_remote(owner: Owner, memory: Memory) -> list[Memory]:
 
 def _derived_in_sessions_of(owner: Owner, memory_ids: Collection[str]) -> list[Memory]:
     sessions = Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).values("session_id")
-    found = Memory.objects.filter(session_id__in=sessions, origin__in=(_EXTRACTED, _UPSTREAM)).exclude(IS_PURGED)
+    found = Memory.objects.filter(session_id__in=sessions, origin__in=(_EXTRACTED, _REMOTE)).exclude(IS_PURGED)
     return list(found.order_by("pk"))
 
 

@@ -19,7 +19,7 @@ MAX_DEPTH: Final = 8
 MAX_NODES: Final = 200
 MAX_LIST: Final = 1000
 MAX_MS: Final = 253_402_300_799_999
-"""The end of the year 9999, the latest time that Python and EverOS represent (Unix milliseconds)."""
+"""The end of the year 9999, the latest time that Python and the remote represent (Unix milliseconds)."""
 _MAX_TEXT: Final = 512
 
 _ALL = ("eq", "ne", "gt", "gte", "lt", "lte", "in")

@@ -174,7 +174,7 @@ class Memory(CheckedModel):
 
     class Origin(models.TextChoices):
         EMBEDDED = "embedded", _("Embedded")
-        UPSTREAM = "upstream", _("Upstream")
+        REMOTE = "upstream", _("Remote")
         PANEL = "panel", _("Panel")
         TOOL = "tool", _("Tool")
         EXTRACTED = "extracted", _("Extracted")
@@ -298,15 +298,15 @@ class Owned(models.Model):
         return Owner(self.user_id, self.user.user_id, self.app_id, self.project_id)
 
 
-class LeftUpstream(models.Model):
-    """The digest of an erased user id or session whose data an external engine still holds."""
+class Residue(models.Model):
+    """The digest of an erased user id or session whose data a remote still holds."""
 
     digest = models.CharField(_("digest"), primary_key=True, max_length=64)
     noted_at = models.DateTimeField(_("noted at"), auto_now_add=True)
 
     class Meta:
-        verbose_name = _("retained engine name")
-        verbose_name_plural = _("retained engine names")
+        verbose_name = _("residue of a remote")
+        verbose_name_plural = _("residue of remotes")
         default_permissions = ("view",)
 
     def __str__(self) -> str:
@@ -314,9 +314,9 @@ class LeftUpstream(models.Model):
 
 
 class PendingDeletion(models.Model):
-    """Data that an external engine has to delete: ids only, because the rows that named it are removed.
+    """Data that a remote has to delete: ids only, because the rows that named it are removed.
 
-    `owner_id` is a user of the engine at `base_url`, or an agent (`is_agent`). The row names a memory, or all that the
+    `owner_id` is a user of the remote at `base_url`, or an agent (`is_agent`). The row names a memory, or all that the
     owner has in a session; of an agent without a session, everything. `user_key` is of the user, who may be erased.
     """
 

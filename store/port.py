@@ -1,7 +1,7 @@
 """The engine interface: how the gateway stores and finds memories.
 
-`engines.embedded` (this database) and `engines.attached` (with EverOS attached) implement `Engine`. Code above imports
-this module and `engines.registry` only.
+`engines.embedded` (this database) and `engines.attached` (and a remote) implement `Engine`. Code above imports this
+module and `engines.registry` only.
 """
 
 import time
@@ -88,7 +88,7 @@ class Engine(Protocol):
     """
 
     label: str
-    """"embedded" or "upstream", for pages and metrics."""
+    """"embedded" or "remote", for pages and metrics."""
 
     def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
         """Append messages to the session's buffer. Equal (session, sender, role, time, content) is one message.

@@ -76,7 +76,7 @@ def visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:
 
 
 def _is_copied_episode(memory: Memory) -> bool:
-    return memory.origin == Memory.Origin.UPSTREAM and memory.memory_type == Memory.Type.EPISODE
+    return memory.origin == Memory.Origin.REMOTE and memory.memory_type == Memory.Type.EPISODE
 
 
 def _conditions(request: ListRequest) -> Q:

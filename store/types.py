@@ -152,7 +152,7 @@ class SearchRequest:
 class Hit(NamedTuple):
     """A memory that was found. `score` is 0..1, comparable within one method; None if the engine gives none.
 
-    `raw` is the engine's record without file contents, in the format of EverOS for both engines. `legs` explains the
+    `raw` is the record without file contents, in the remote's format also for memories of ours. `legs` explains the
     hit: score and rank per leg, and matched terms.
     """
 
@@ -164,6 +164,11 @@ class Hit(NamedTuple):
     created_at_ms: int
     raw: dict[str, Any]
     legs: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def is_of_remote(self) -> bool:
+        """Return True if the remote found it."""
+        return "remote" in self.legs
 
     @property
     def sort_key(self) -> tuple[bool, float, int, str]:

@@ -58,7 +58,7 @@ class AuthenticatedQuery(_Credentials):
 
 
 class RemoteView(BaseModel):
-    """The state of a session or a file at the remote, if EverOS is attached."""
+    """The state of a session or a file at the remote, if one is attached."""
 
     state: Literal["off", "pending", "sent", "derived", "refused"] = Field(
         description="`off`: nothing of it is for the remote. `pending`: a message waits. `sent`: the remote has all. "

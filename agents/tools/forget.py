@@ -12,7 +12,7 @@ from memories.services import decisions, lookup
 from store.text.tokens import query_tokens
 
 _MIN_SCORE: Final = 0.05
-"""Lower scores are noise: EverOS returns something for every query."""
+"""Lower scores are noise: the remote returns something for every query."""
 _LIKELY: Final = 0.7
 _CERTAIN: Final = 0.9
 _MIN_SHARE_OF_WORDS: Final = 0.5

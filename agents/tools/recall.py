@@ -39,7 +39,7 @@ class Recalled(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Columns that hits lack. The defaults are for memories that only EverOS holds."""
+    """Columns that hits lack. The defaults are for memories that only the remote holds."""
 
     memory_id: str = ""
     category: str = ""
@@ -107,7 +107,7 @@ def _score(hit: Hit, terms: Sequence[str]) -> float:
 
     The engines' scores only rank: they have no fixed range and cannot be compared between engines.
     """
-    if "upstream" in hit.legs:  # EverOS does not return the matched terms
+    if hit.is_of_remote:  # the remote does not return the matched terms
         matched, similarity = len(set(terms) & set(tokenize(hit.text))), hit.score or 0.0
     else:
         matched = len(hit.legs.get("keyword", {}).get("matched", ()))

@@ -218,8 +218,7 @@ export interface paths {
          * Delete the messages of a sender
          * @description Move the messages of one sender, and what was derived from them, to the trash. Others' messages stay.
          *
-         *     A failed request can be repeated. EverOS writes one text of all speakers of a session, so with it the answer is
-         *     409: delete the session instead.
+         *     A failed request can be repeated.
          */
         delete: operations["delete_memories_of_sender"];
         options?: never;
@@ -960,7 +959,7 @@ export interface components {
             status: "ok" | "unavailable";
             /**
              * Base Url
-             * @description The address of EverOS; null for the embedded engine.
+             * @description The address of the remote; null without one.
              */
             base_url: string | null;
             /**
@@ -982,7 +981,7 @@ export interface components {
             error?: string | null;
             /**
              * Outbox
-             * @description Messages that wait for EverOS, the age of the oldest in seconds, and those that EverOS refused: `waiting`, `oldest_seconds`, `refused`. Absent for the embedded engine.
+             * @description Messages that wait for the remote, the age of the oldest in seconds, and those that it refused: `waiting`, `oldest_seconds`, `refused`. Absent without a remote.
              */
             outbox?: {
                 [key: string]: number;
@@ -1240,27 +1239,6 @@ export interface components {
             reason?: string | null;
         };
         /**
-         * EngineDeletions
-         * @description The deletions that EverOS was asked for. The gateway repeats those that are pending.
-         */
-        EngineDeletions: {
-            /**
-             * Accepted
-             * @description The number of deletions that EverOS accepted.
-             */
-            accepted: number;
-            /**
-             * Entries
-             * @description The number of entries that EverOS deleted, by its own count.
-             */
-            entries: number;
-            /**
-             * Pending
-             * @description The number of deletions that EverOS has not accepted yet.
-             */
-            pending: number;
-        };
-        /**
          * EntryMeta
          * @description The provenance of an entry. The gateway fills it in for an entry written without it.
          */
@@ -1347,10 +1325,10 @@ export interface components {
             /** @description The removed files. */
             files: components["schemas"]["StoredFiles"];
             /**
-             * @description The data that EverOS held; null if EverOS was never used.
+             * @description The data that remotes held; null if none was ever attached.
              * @example null
              */
-            upstream: components["schemas"]["LeftUpstream"] | null;
+            remote: components["schemas"]["RemoteResidue"] | null;
             /**
              * Residue
              * @description Sentences about copies that the gateway cannot remove, such as backups.
@@ -1458,7 +1436,7 @@ export interface components {
             source_uri: string;
             /**
              * Ingest Uri
-             * @description An address to read the file from once, such as a presigned `https://` one. It is not stored. Absent: `source_uri` is read; with EverOS it is required for `minio://` and `s3://`.
+             * @description An address to read the file from once, such as a presigned `https://` one. It is not stored. Absent: `source_uri` is read; with a remote it is required for `minio://` and `s3://`.
              * @example https://files.example.com/u_123/delivery.txt
              */
             ingest_uri?: string | null;
@@ -1752,44 +1730,6 @@ export interface components {
              * @example false
              */
             is_current: boolean;
-        };
-        /**
-         * LeftUpstream
-         * @description The data that EverOS held, by the names that EverOS uses. `deletions` says what EverOS was asked to delete.
-         */
-        LeftUpstream: {
-            /**
-             * Base Url
-             * @description The address of EverOS; null if it is not configured any longer.
-             */
-            base_url: string | null;
-            /**
-             * User Id
-             * @description The user id in EverOS.
-             */
-            user_id: string;
-            /**
-             * Agents
-             * @description A pattern of the agent ids in EverOS; `*` stands for the id of an agent.
-             */
-            agents: string;
-            /**
-             * Sessions
-             * @description The session ids in EverOS.
-             */
-            sessions: string[];
-            /**
-             * Messages
-             * @description The number of messages that were sent to EverOS.
-             */
-            messages: number;
-            /**
-             * Memories
-             * @description The number of memories that were copied from EverOS.
-             */
-            memories: number;
-            /** @description The deletions in EverOS; null if the operator has not enabled them. */
-            deletions: components["schemas"]["EngineDeletions"] | null;
         };
         /**
          * MemoryBody
@@ -2996,8 +2936,72 @@ export interface components {
             warnings?: components["schemas"]["FieldProblem"][] | null;
         };
         /**
+         * RemoteDeletions
+         * @description The deletions that the remote was asked for. The gateway repeats those that are pending.
+         */
+        RemoteDeletions: {
+            /**
+             * Accepted
+             * @description The number of deletions that the remote accepted.
+             */
+            accepted: number;
+            /**
+             * Entries
+             * @description The number of entries that the remote deleted, by its own count.
+             */
+            entries: number;
+            /**
+             * Pending
+             * @description The number of deletions that the remote has not accepted yet.
+             */
+            pending: number;
+        };
+        /**
+         * RemoteResidue
+         * @description The data at remotes, by the names there. `deletions` says what the attached one was asked to delete.
+         */
+        RemoteResidue: {
+            /**
+             * Base Urls
+             * @description The addresses of the remotes.
+             */
+            base_urls: string[];
+            /**
+             * User Id
+             * @description The user id there.
+             */
+            user_id: string;
+            /**
+             * Agents
+             * @description A pattern of the agent ids there; `*` stands for the id of an agent.
+             */
+            agents: string;
+            /**
+             * Sessions
+             * @description The session ids there.
+             */
+            sessions: string[];
+            /**
+             * Withdrawn
+             * @description The number of messages that waited for a remote and are no longer sent.
+             */
+            withdrawn: number;
+            /**
+             * Sent
+             * @description The number of messages that were sent.
+             */
+            sent: number;
+            /**
+             * Memories
+             * @description The number of memories that remotes derived.
+             */
+            memories: number;
+            /** @description The deletions there; null if the operator has not enabled them. */
+            deletions: components["schemas"]["RemoteDeletions"] | null;
+        };
+        /**
          * RemoteView
-         * @description The state of a session or a file at the remote, if EverOS is attached.
+         * @description The state of a session or a file at the remote, if one is attached.
          */
         RemoteView: {
             /**
@@ -3769,7 +3773,7 @@ export interface components {
              */
             attachments: components["schemas"]["AttachmentOut"][];
             /**
-             * @description Where it stands in its file; null for other memories, and of files that EverOS read.
+             * @description Where it stands in its file; null for other memories, and of files that the remote read.
              * @example null
              */
             place: components["schemas"]["PlaceOut"] | null;

@@ -35,7 +35,7 @@ _LEG_LABELS: Final = {
     "keyword": gettext_lazy("keyword"),
     "vector": gettext_lazy("vector"),
     "fused": gettext_lazy("fused"),
-    "upstream": gettext_lazy("EverOS"),
+    "remote": gettext_lazy("remote"),
 }
 _PART_LABELS: Final = {
     "terms": gettext_lazy("matched terms"),

@@ -224,7 +224,7 @@ def run_bounded(calls: Sequence[Callable[[], _T]], size: int) -> list[_T]:
             has_failed.set()
             raise
 
-    executor = ThreadPoolExecutor(size, thread_name_prefix="upstream")
+    executor = ThreadPoolExecutor(size, thread_name_prefix="side-by-side")
     try:
         running = [executor.submit(copy_context().run, run, call) for call in calls]
         wait(running, return_when=FIRST_EXCEPTION)

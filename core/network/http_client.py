@@ -1,4 +1,4 @@
-"""HTTP client for all outgoing calls: EverOS, model endpoints and downloads.
+"""HTTP client for all outgoing calls: the remote, model endpoints and downloads.
 
 `requests` does HTTP. This module adds limits that a peer cannot bypass: one deadline for the whole call, a size limit
 for the head and for the decoded body, no redirects, no proxies, cookies or credentials from the environment, and
@@ -184,7 +184,7 @@ class _TlsSocket(_Socket, ssl.SSLSocket):
 class _HttpResponse(http.client.HTTPResponse):
     """A response that skips every preceding 1xx response, not only 100, and closes the connection after a 5xx.
 
-    EverOS closes the connection after a 5xx without announcing it.
+    The remote closes the connection after a 5xx without announcing it.
     """
 
     def _read_status(self) -> tuple[str, int, str]:

@@ -130,8 +130,8 @@ def base_and_path(uri: str) -> tuple[str, str]:
 def file_path(uri: str, policy: AddressPolicy) -> Path:
     """Return the path of a `file://` URI, with symbolic links resolved.
 
-    The result does not reveal what exists outside the roots. Ambiguous spellings are refused, because EverOS parses the
-    URI itself.
+    The result does not reveal what exists outside the roots. Ambiguous spellings are refused, because the remote parses
+    the URI itself.
 
     Raises: `NotAllowed` unless the path is below a root, `BadAddress`.
     """
@@ -182,8 +182,9 @@ def is_same_bucket(bucket: str, other: str) -> bool:
 def bucket_and_key(uri: str, policy: AddressPolicy) -> tuple[str, str]:
     """Return the bucket and the key of an address in an object store.
 
-    Ambiguous spellings of the key are refused, because EverOS parses the address itself, and clients of object stores
-    may resolve `..` into another bucket. Raises: `NotAllowed` unless the operator allows the bucket, `BadAddress`.
+    Ambiguous spellings of the key are refused, because the remote parses the address itself, and clients of object
+    stores may resolve `..` into another bucket. Raises: `NotAllowed` unless the operator allows the bucket,
+    `BadAddress`.
     """
     parts = _split(uri)
     bucket = parts.netloc

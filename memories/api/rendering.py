@@ -52,7 +52,7 @@ def _result(found: ScopedHit, explain: bool, with_context: bool, with_raw: bool)
     if explain:
         result["explain"] = {"legs": dict(hit.legs), "override_id": found.override_id}
     if with_context:
-        before, after = found.context or ((), ())  # none without a session, or if EverOS alone holds the memory
+        before, after = found.context or ((), ())  # none without a session, or if the remote alone holds the memory
         result["context"] = {"before": [_neighbor(one) for one in before], "after": [_neighbor(one) for one in after]}
     return result
 

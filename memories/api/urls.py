@@ -2,7 +2,7 @@ from django.urls import path
 
 from memories.api.views import MemoryViewSet, MessageViewSet, SessionViewSet
 
-# Ids may contain slashes: EverOS builds a message's id from that of its session.
+# Ids may contain slashes: the remote builds a message's id from that of its session.
 urlpatterns = [
     path(
         "memories",

@@ -168,8 +168,7 @@ class MemoryViewSet(ViewSet):
     def destroy_of_sender(self, request: Request) -> Response:
         """Move the messages of one sender, and what was derived from them, to the trash. Others' messages stay.
 
-        A failed request can be repeated. EverOS writes one text of all speakers of a session, so with it the answer is
-        409: delete the session instead.
+        A failed request can be repeated.
         """
         body = parse(schemas.SenderDeletionBody, request.data)
         principal = caller(request)

@@ -294,7 +294,7 @@ def undo_overrides(changes: Sequence[Change], *, actor: Actor, job: str = "") ->
 def reinstate(user: MemoryUser, tombstones: Sequence[Tombstone]) -> None:
     """Create deletions again, with their ids, actors and times, after an import has replaced the user's rows.
 
-    Memories that the import lacks get their tombstones too, because EverOS may still hold them. Call inside the
+    Memories that the import lacks get their tombstones too, because the remote may still hold them. Call inside the
     transaction of the import.
     """
     for tombstone in tombstones:
@@ -324,7 +324,7 @@ def remove_tombstone(tombstone: Tombstone) -> None:
 def import_override(override: Override, *, text: str, created_at: datetime) -> bool:
     """Save an unsaved override of another gateway; return False if the memory has one, or was purged.
 
-    `text` is the new text. Without the memory, which EverOS may hold, the original text is unknown and equals it.
+    `text` is the new text. Without the memory, which the remote may hold, the original text is unknown and equals it.
     """
     owner = override.owner
     with transaction.atomic():

@@ -194,8 +194,8 @@ def _is_short(result: SearchResult, decisions: Decisions, limit: int) -> bool:
 def _decisions(owner: Owner, hits: Sequence[Hit]) -> Decisions:
     sessions = {hit.session_id for hit in hits if hit.session_id is not None}
     decisions = queries.decisions(owner, sorted({hit.memory_id for hit in hits}), sorted(sessions))
-    # Digests of EverOS list no source memories, and may repeat the text of deleted or edited ones.
-    digests = {hit.memory_id for hit in hits if hit.memory_type in SESSIONLESS_TYPES and "upstream" in hit.legs}
+    # Digests of the remote list no source memories, and may repeat the text of deleted or edited ones.
+    digests = {hit.memory_id for hit in hits if hit.memory_type in SESSIONLESS_TYPES and hit.is_of_remote}
     if digests and queries.has_hidden_or_edited_memories(owner):
         return decisions._replace(memories=decisions.memories | digests)
     return decisions
@@ -259,7 +259,7 @@ def limit_per_scope(found: Iterable[ScopedHit], limit: int) -> list[ScopedHit]:
 
 @dataclass(frozen=True, slots=True)
 class HiddenHit:
-    """A hidden hit and its rank if nothing were hidden. `memory` is its row, None if only EverOS holds it."""
+    """A hidden hit and its rank if nothing were hidden. `memory` is its row, None if only the remote holds it."""
 
     hit: Hit
     scope: Scope

@@ -160,7 +160,7 @@ def banner(plan: Plan, port: int) -> str:
         f"  API docs   {url}/api/docs/",
         f"  panel      {url}/admin/memory/",
         f"  OpenClaw   {url.replace('http', 'ws', 1)}",
-        f"  engine     {f'EverOS at {backend}' if backend else 'embedded'}",
+        f"  engine     {f'embedded, with the remote at {backend}' if backend else 'embedded'}",
         f"  database   {connection.vendor}",
         f"  profile    {settings.MEMORY_GATEWAY_PROFILE}",
     ]

@@ -29,8 +29,8 @@ class _Job(NamedTuple):
 class Pool:
     """A pool of at most `size` threads, started on demand; one caller gets at most `share` of them at a time.
 
-    A call leaves its caller's share when it calls another service, such as EverOS, if fewer than `MAX_WAITING` calls
-    of the caller have left, and otherwise after `SLOW_SECONDS`. All calls of one caller get at most half of the
+    A call leaves its caller's share when it calls another service, such as the remote, if fewer than `MAX_WAITING`
+    calls of the caller have left, and otherwise after `SLOW_SECONDS`. All calls of one caller get at most half of the
     threads. Further work is queued; work that waits for its caller's share does not delay other callers.
 
     `concurrent.futures` would wait for its threads at exit. Call `run` on one event loop only: the counters are not

@@ -14,25 +14,26 @@ class ErasureQuery(AuthenticatedQuery):
     )
 
 
-class EngineDeletions(BaseModel):
-    """The deletions that EverOS was asked for. The gateway repeats those that are pending."""
+class RemoteDeletions(BaseModel):
+    """The deletions that the remote was asked for. The gateway repeats those that are pending."""
 
-    accepted: int = Field(description="The number of deletions that EverOS accepted.")
-    entries: int = Field(description="The number of entries that EverOS deleted, by its own count.")
-    pending: int = Field(description="The number of deletions that EverOS has not accepted yet.")
+    accepted: int = Field(description="The number of deletions that the remote accepted.")
+    entries: int = Field(description="The number of entries that the remote deleted, by its own count.")
+    pending: int = Field(description="The number of deletions that the remote has not accepted yet.")
 
 
-class LeftUpstream(BaseModel):
-    """The data that EverOS held, by the names that EverOS uses. `deletions` says what EverOS was asked to delete."""
+class RemoteResidue(BaseModel):
+    """The data at remotes, by the names there. `deletions` says what the attached one was asked to delete."""
 
-    base_url: str | None = Field(description="The address of EverOS; null if it is not configured any longer.")
-    user_id: str = Field(description="The user id in EverOS.")
-    agents: str = Field(description="A pattern of the agent ids in EverOS; `*` stands for the id of an agent.")
-    sessions: list[str] = Field(description="The session ids in EverOS.")
-    messages: int = Field(description="The number of messages that were sent to EverOS.")
-    memories: int = Field(description="The number of memories that were copied from EverOS.")
-    deletions: EngineDeletions | None = Field(
-        description="The deletions in EverOS; null if the operator has not enabled them."
+    base_urls: list[str] = Field(description="The addresses of the remotes.")
+    user_id: str = Field(description="The user id there.")
+    agents: str = Field(description="A pattern of the agent ids there; `*` stands for the id of an agent.")
+    sessions: list[str] = Field(description="The session ids there.")
+    withdrawn: int = Field(description="The number of messages that waited for a remote and are no longer sent.")
+    sent: int = Field(description="The number of messages that were sent.")
+    memories: int = Field(description="The number of memories that remotes derived.")
+    deletions: RemoteDeletions | None = Field(
+        description="The deletions there; null if the operator has not enabled them."
     )
 
 
@@ -65,8 +66,8 @@ class ErasureReceipt(BaseModel):
         description="The number of removed rows by table.", examples=[{"user": 1, "keys": 3, "memories": 2}]
     )
     files: StoredFiles = Field(description="The removed files.")
-    upstream: LeftUpstream | None = Field(
-        description="The data that EverOS held; null if EverOS was never used.", examples=[None]
+    remote: RemoteResidue | None = Field(
+        description="The data that remotes held; null if none was ever attached.", examples=[None]
     )
     residue: list[str] = Field(
         description="Sentences about copies that the gateway cannot remove, such as backups.",

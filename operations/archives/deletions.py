@@ -25,7 +25,7 @@ from resources.services import deletion
 from store.models import Memory, Session, State
 
 _ACTIVE: Final = Q(undone_at__isnull=True)
-_DERIVED: Final = (Memory.Origin.EXTRACTED, Memory.Origin.UPSTREAM)
+_DERIVED: Final = (Memory.Origin.EXTRACTED, Memory.Origin.REMOTE)
 _OF_SESSION: Final = (Memory.Type.EPISODE, Memory.Type.UNPROCESSED_MESSAGE)
 
 

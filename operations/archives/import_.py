@@ -320,12 +320,12 @@ def _save(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> 
 def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
     """Save memories in their order, with index entries for those that the keyword index must contain.
 
-    While EverOS is in use, it finds its own texts itself.
+    While a remote is attached, it finds its own texts itself.
     """
     is_embedded = not is_attached()
 
     def group_key(memory: Memory) -> tuple[bool, str, str]:
-        is_found = memory.origin != Memory.Origin.UPSTREAM or (
+        is_found = memory.origin != Memory.Origin.REMOTE or (
             memory.memory_type == Memory.Type.EPISODE and (is_embedded or memory.is_edited)
         )
         return is_found, memory.app_id, memory.project_id

@@ -1,6 +1,6 @@
 """Convert rows of archives of versions 1 to 3, whose tables had other columns.
 
-Before version 3, rows of `memories` also held the messages for EverOS that are in `outbox` now.
+Before version 3, rows of `memories` also held the messages for the remote that are in `outbox` now.
 """
 
 import re
@@ -147,7 +147,7 @@ def memory(row: Any) -> Any:
     if row.get("origin") == "upstream" and row.get("memory_type") == "unprocessed_message":
         return row | _delivery(batch_id)
     if row.get("origin") != "extracted":
-        return row | {"original_text": payload.get("episode", "")}  # written by EverOS
+        return row | {"original_text": payload.get("episode", "")}  # written by the remote
     moved = {new: payload[old] for old, new in _DERIVED_COLUMNS.items() if old in payload}
     rest = {name: value for name, value in payload.items() if name not in {*_DERIVED_COLUMNS, "agent_id"}}
     return row | moved | {"payload": rest}

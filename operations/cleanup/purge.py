@@ -1,7 +1,7 @@
 """Purge the trash: remove memories, sessions and resources permanently that were deleted long ago.
 
-A row without text remains of each memory, so that neither the same message nor the next copy of EverOS's memories
-recreates it. The tombstone remains too, and hides the id.
+A row without text remains of each memory, so that neither the same message nor the next copy of the remote's
+memories recreates it. The tombstone remains too, and hides the id.
 
 After a jump of the system clock, the server purges nothing for seven days. Two rows of `Lease` without a holder store
 the last time that was read, and the time of the last jump.
@@ -185,7 +185,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
         state=State.PURGED,
         seq=row.seq,
         created_at_ms=row.created_at_ms,
-        origin=Memory.Origin.UPSTREAM,
+        origin=Memory.Origin.REMOTE,
         state_since=timezone.now(),
     )
     # An old row may have an id or time that is no longer accepted.

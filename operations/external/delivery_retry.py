@@ -1,9 +1,9 @@
-"""Send messages to EverOS, and retry unconfirmed calls.
+"""Send messages to the remote, and retry unconfirmed calls.
 
-Users take turns. Messages are sent again until they are confirmed, a flush is repeated until EverOS lists its memories,
-which are then copied. After a failed retry, the next one waits half as long as the call has been unconfirmed, at most a
-day. After seven days, calls are retried only if an operator runs `manage.py ingest --failed` or the client adds or
-flushes again.
+Users take turns. Messages are sent again until they are confirmed, a flush is repeated until the remote lists its
+memories, which are then copied. After a failed retry, the next one waits half as long as the call has been
+unconfirmed, at most a day. After seven days, calls are retried only if an operator runs `manage.py ingest --failed`
+or the client adds or flushes again.
 """
 
 import logging
@@ -20,7 +20,7 @@ from core.errors import EngineRefused, EngineUnavailable
 from engines.registry import attached_remote
 from operations.models import Lease
 from remote import outbox
-from remote import sessions as upstream_sessions
+from remote import sessions as remote_sessions
 from resources.models import Attachment
 from resources.services.claims import note_searchable
 from store.models import Session, owner_columns
@@ -93,7 +93,7 @@ def _due(now: datetime, *, is_forced: bool, with_flushes: bool) -> _Due:
     return _Due(
         unconfirmed,
         pending,
-        upstream_sessions.open_flushes(now - CHECK_PERIOD, now - MARGIN, BATCH),
+        remote_sessions.open_flushes(now - CHECK_PERIOD, now - MARGIN, BATCH),
         outbox.unconfirmed_flushes(now - age, now - timeout, due_by, BATCH),
     )
 
@@ -121,7 +121,7 @@ class _Calls:
         try:
             self.remote.send(session.owner, session)
         except EngineRefused as error:
-            logger.warning("EverOS: a message was refused: %s", error.detail)
+            logger.warning("The remote refused a message: %s", error.detail)
 
     def resend(self, session: Session) -> None:
         messages = self.remote.retry_unconfirmed(session.owner, session)
@@ -132,7 +132,7 @@ class _Calls:
         try:
             self.remote.check_flush(session.owner, session)
         except EngineRefused as error:
-            logger.warning("EverOS: cannot list the memories of a flushed session: %s", error.detail)
+            logger.warning("The memories of a flushed session cannot be listed: %s", error.detail)
         if session.kind == Session.Kind.RESOURCE and session.searchable_at is not None:
             note_searchable(session.owner, session.session_id, session.searchable_at)
 
@@ -140,14 +140,14 @@ class _Calls:
         try:
             self.remote.flush(session.owner, session.session_id)
         except EngineRefused as error:
-            logger.warning("EverOS: an unconfirmed flush was refused: %s", error.detail)
-            upstream_sessions.mark_flush_ended(session, self.run.clock())  # or it would be asked at every check
+            logger.warning("The remote refused an unconfirmed flush: %s", error.detail)
+            remote_sessions.mark_flush_ended(session, self.run.clock())  # or it would be asked at every check
 
     def for_each(self, sessions: Iterable[Session], do: Callable[[Session], None]) -> None:
         """Call `do` for each session.
 
-        After a failure, other sessions of the user wait for the next round, and that session for its backoff. If EverOS
-        is unavailable, the round ends.
+        After a failure, other sessions of the user wait for the next round, and that session for its backoff. If the
+        remote is unavailable, the round ends.
         """
         for session in sessions:
             if self.is_over:
@@ -164,9 +164,9 @@ class _Calls:
                     break
                 now = self.run.clock()
                 since = outbox.waiting_since(session) or session.flushed_at or now
-                upstream_sessions.schedule_retry(session, now + min((now - since) / 2, MAX_RETRY_WAIT))
+                remote_sessions.schedule_retry(session, now + min((now - since) / 2, MAX_RETRY_WAIT))
             else:
-                upstream_sessions.schedule_retry(session, None)
+                remote_sessions.schedule_retry(session, None)
 
 
 def record_attachments(session: Session, messages: Iterable[Message]) -> None:

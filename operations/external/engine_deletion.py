@@ -65,7 +65,7 @@ def _send(engine: Remote, rows: list[PendingDeletion], run: Round, until: dateti
         try:
             count = engine.delete_permanently(group)
         except EngineError as error:
-            logger.warning("EverOS did not accept a deletion, which is retried later: %s", error.detail)
+            logger.warning("The remote did not accept a deletion, which is retried later: %s", error.detail)
             wait = retry_delay(group[0].attempts + 1, MAX_WAIT)
             deletions.postpone(group, run.clock() + max(wait, timedelta(seconds=error.retry_after_seconds or 0)))
             if engine.health(HEALTH_TIMEOUT_SECONDS).status != "ok":

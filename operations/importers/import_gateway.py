@@ -1,6 +1,6 @@
 """Import the users of the original gateway with their keys, resources, attachments, tombstones and overrides.
 
-A plan is the import in transactions that are rolled back. The memories themselves are in EverOS and stay there.
+A plan is the import in transactions that are rolled back. The memories themselves are at the remote and stay there.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class _Import:
         return changes
 
     def _set_status(self, resource: Resource, row: Row) -> None:
-        """Keep the status while EverOS is in use; otherwise the worker ingests the file again."""
+        """Keep the status while a remote is attached; otherwise the worker ingests the file again."""
         status = row.text("status")
         if not is_attached():
             resource.status = Resource.Status.PENDING

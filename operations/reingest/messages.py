@@ -131,13 +131,13 @@ def engine_texts(rows: Sequence[Memory]) -> list[str]:
 
 
 def clear_source_messages(owner: Owner, memory: Memory) -> None:
-    """Clear the messages that were deleted with an EverOS memory, so that they are neither shown nor sent again.
+    """Clear the messages that were deleted with a remote memory, so that they are neither shown nor sent again.
 
     Rows without text remain, so that a repeated message is not stored again. Call inside the transaction that purges
     the memory, before its text and its tombstone are removed, with the user locked.
     """
     session = memory.session
-    if memory.origin != Memory.Origin.UPSTREAM or memory.state == State.PURGED or session is None:
+    if memory.origin != Memory.Origin.REMOTE or memory.state == State.PURGED or session is None:
         return
     sent = outbox.entries(session).exclude(message={}).order_by("pk")
     messages = [(entry, outbox.message_of(entry)) for entry in sent]
@@ -151,7 +151,7 @@ def clear_source_messages(owner: Owner, memory: Memory) -> None:
             _clear(owner, session, entry, message)
     # A memory whose sources are all purged is the only one of its facts. With a part of them, it is not derived again.
     left = set(session.memories.exclude(IS_PURGED).values_list("memory_id", flat=True))
-    copies = session.memories.filter(origin=Memory.Origin.UPSTREAM).exclude(sources=[])
+    copies = session.memories.filter(origin=Memory.Origin.REMOTE).exclude(sources=[])
     sole = [one for one in copies if left.isdisjoint(one.sources)]
     for one in sole:
         one.sources = []
@@ -177,9 +177,7 @@ def _deleted_with(owner: Owner, memory: Memory) -> set[str]:
 
 def _matching(session: Session, memory: Memory, messages: Sequence[tuple[OutboxEntry, Message]]) -> set[str]:
     """Return the ids of the messages that share words with a memory whose sources are not known."""
-    copies = list(
-        Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).exclude(IS_PURGED).order_by("pk")
-    )
+    copies = list(Memory.objects.filter(session=session, origin=Memory.Origin.REMOTE).exclude(IS_PURGED).order_by("pk"))
     texts = [Text(row.memory_id, text, row.batch_id) for row, text in zip(copies, engine_texts(copies), strict=True)]
     purged = next(text for text in texts if text.memory_id == memory.memory_id)
     said = [Text(entry.message_id, message.text, entry.flush_id) for entry, message in messages]
@@ -202,7 +200,7 @@ def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message)
             state=State.PURGED,
             seq=times.get(name, (0, 0))[0],
             created_at_ms=Repair().ms("created_at_ms", times[name][1] if name in times else entry.time_ms),
-            origin=Memory.Origin.UPSTREAM,
+            origin=Memory.Origin.REMOTE,
             state_since=timezone.now(),
         )
         for name in sorted(names - storage.known(owner, names))

@@ -50,7 +50,7 @@ def reread(session: Session) -> Done:
 
 def _keep_derived(session: Session, replay: Replay) -> None:
     """Let what the remote derived from a file stand for its new passages."""
-    derived = list(Memory.objects.filter(session=session, origin=Memory.Origin.UPSTREAM).exclude(sources=[]))
+    derived = list(Memory.objects.filter(session=session, origin=Memory.Origin.REMOTE).exclude(sources=[]))
     for memory in derived:
         memory.sources = _ids(replay)
     storage.set_sources(session.owner, derived)

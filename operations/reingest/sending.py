@@ -47,7 +47,7 @@ def send(session: Session, remote: Remote, *, again: bool) -> Done:
 
 
 def _copies(session: Session) -> set[int]:
-    copies = session.memories.filter(_IS_SHOWN, origin=Memory.Origin.UPSTREAM)
+    copies = session.memories.filter(_IS_SHOWN, origin=Memory.Origin.REMOTE)
     return set(copies.values_list("pk", flat=True))
 
 

@@ -8,7 +8,7 @@ from core.logs import redact_text
 from core.messages import Message as _
 from core.network.http_client import HttpError
 
-logger = logging.getLogger("memory_gateway.upstream")
+logger = logging.getLogger("memory_gateway.remote")
 
 _MAX_LOGGED_CHARS = 500
 _MAX_CAUSES = 10

@@ -12,7 +12,7 @@ from remote.engine_ids import AgentNames
 from store.filters import Filter, Filterable, parse
 from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
 
-logger = logging.getLogger("memory_gateway.upstream")
+logger = logging.getLogger("memory_gateway.remote")
 
 _UNRETURNED_FIELDS = frozenset({"parent_type", "parent_id"})  # EverOS filters by them but does not return them
 _MAX_RAW_BYTES = 2**20
@@ -115,7 +115,7 @@ def _hit(record: wire.AnyRecord, sent: _Json, rank: int, names: Names, *, is_bou
         score=score,
         created_at_ms=repair.ms("created_at_ms", record.created_at_ms),
         raw=repair.json("raw", raw, max_bytes=_MAX_RAW_BYTES),
-        legs={"upstream": {"score": record.score, "rank": rank}},
+        legs={"remote": {"score": record.score, "rank": rank}},
     )
 
 

@@ -24,7 +24,7 @@ from core.storable import Repair, parse_json
 from remote.client.failures import invalid_response
 from store.types import MemoryType
 
-logger = logging.getLogger("memory_gateway.upstream")
+logger = logging.getLogger("memory_gateway.remote")
 
 _MAX_ANSWER_BYTES = 16 * 2**20
 _MAX_ERROR_BYTES = 64 * 1024

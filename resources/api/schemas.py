@@ -87,7 +87,7 @@ class ExternalBody(_Described):
     ingest_uri: Uri | None = Field(
         None,
         description="An address to read the file from once, such as a presigned `https://` one. It is not stored. "
-        "Absent: `source_uri` is read; with EverOS it is required for `minio://` and `s3://`.",
+        "Absent: `source_uri` is read; with a remote it is required for `minio://` and `s3://`.",
         examples=["https://files.example.com/u_123/delivery.txt"],
     )
 

@@ -212,7 +212,7 @@ def _message(resource: Resource, ingest_uri: str | None) -> Message:
 
 
 def _has_durable_source(resource: Resource) -> bool:
-    """Return True if the file can be read without its one-time `ingest_uri`. EverOS reads no object store."""
+    """Return True if the file can be read without its one-time `ingest_uri`. The remote reads no object store."""
     if resource.origin == Resource.Origin.UPLOAD or not is_in_object_store(resource.source_uri):
         return True
     return not is_attached() and is_allowed_object(resource.source_uri)

@@ -31,7 +31,7 @@ _BATCH_ROWS = 200
 _DAY_MS = 86_400_000
 MAX_COUNT = 255
 """The highest count stored of a term in a memory: its weight in BM25 hardly grows beyond."""
-PENDING = Q(is_indexed=False) & (~Q(origin=Memory.Origin.UPSTREAM) | Q(memory_type=Memory.Type.EPISODE))
+PENDING = Q(is_indexed=False) & (~Q(origin=Memory.Origin.REMOTE) | Q(memory_type=Memory.Type.EPISODE))
 """Memories that still have to be indexed, after a rebuild began or because earlier versions did not index copies."""
 
 

@@ -22,7 +22,7 @@ from store.types import Owner
 PAGE_ROWS: Final = 256
 ORIGINS: Final[Mapping[str, int]] = {
     Memory.Origin.EMBEDDED: 0,
-    Memory.Origin.UPSTREAM: 1,
+    Memory.Origin.REMOTE: 1,
     Memory.Origin.PANEL: 2,
     Memory.Origin.TOOL: 3,
     Memory.Origin.EXTRACTED: 4,

@@ -1,4 +1,4 @@
-"""Read the memories that a search found, in plain SQL, and render them in the format of EverOS, for both engines."""
+"""Read the memories that a search found, in plain SQL, and render them as the record that answers carry as `raw`."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
@@ -9,7 +9,7 @@ from django.db import connection
 from core import readable
 from core.persistence import sql
 from store import cover
-from store.models import owner_values
+from store.models import Memory, owner_values
 from store.types import MemoryType, Owner
 
 _ROWS = """
@@ -25,7 +25,7 @@ _PLUS = {"sqlite": "+", "postgresql": ""}
 _EMBEDDING = "LEFT JOIN store_embedding e ON e.memory_id = m.id AND e.space_id = %s"
 _IS_LIVE = "m.state = 'live' AND COALESCE(s.state, 'live') = 'live'"
 _IS_NOT_PURGED = "COALESCE(s.state, 'live') <> 'purged'"
-_OVERRIDDEN = "{plus}m.origin = 'upstream' AND m.text <> m.original_text AND m.memory_id IN ({slots})"
+_OVERRIDDEN = "{plus}m.origin = '{remote}' AND m.text <> m.original_text AND m.memory_id IN ({slots})"
 
 
 class Row(NamedTuple):
@@ -65,13 +65,15 @@ def rows(owner: Owner, pks: Collection[int], *, with_hidden: bool = False, space
 def rows_and_overridden(
     owner: Owner, pks: Collection[int], memory_ids: Collection[str], *, with_hidden: bool = False
 ) -> dict[int, Row]:
-    """Return memories by row id, and those of the given EverOS memories that have an override.
+    """Return memories by row id, and those of the given memories of the remote that have an override.
 
     One SQL statement, none if both collections are empty.
     """
     if not pks and not memory_ids:
         return {}
-    overridden = _OVERRIDDEN.format(plus=_PLUS[connection.vendor], slots=sql.slots(memory_ids))
+    overridden = _OVERRIDDEN.format(
+        plus=_PLUS[connection.vendor], remote=Memory.Origin.REMOTE, slots=sql.slots(memory_ids)
+    )
     which = f"(m.id IN ({sql.slots(pks)}) OR ({overridden}))"
     return _fetch(owner, which, [*pks, *memory_ids], with_hidden=with_hidden)
 
@@ -103,14 +105,14 @@ def _json_of(payload: str, sources: str, supersedes: str, pk: int, memory_id: st
 
 
 RECORD_TYPE = "Conversation"
-"""The type of every episode in EverOS, also of documents; `filters.type` compares it."""
+"""The type of every episode at the remote, also of documents; `filters.type` compares it."""
 _CALL_FIELDS = ("sender_name", "tool_calls", "tool_call_id")
 _PASSAGE_FIELDS = ("filename", "title", "page", "heading", "position", "mime_type", "resource_id")
 _PLACE_FIELDS = ("box", "second", "until_second")
 
 
 def raw_of(owner: Owner, row: Row, score: float | None) -> dict[str, Any]:
-    """Return EverOS's record of a memory, with the position of passages and the sources of derived memories."""
+    """Return a memory in the remote's format, with the position of passages and the sources of derived memories."""
     shared: dict[str, Any] = {
         "id": row.memory_id,
         "app_id": owner.app_id,

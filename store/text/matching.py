@@ -54,7 +54,7 @@ def match(old: Text, all_old: Sequence[Text], all_new: Sequence[Text]) -> Match:
     # A copy: most of its word sequences are in new memories that it contains, as in an engine that stores messages.
     is_verbatim = bool(old.sequences) and len(_covered(old, all_new)) >= MIN_MATCH * len(old.sequences)
     is_only_summary = sum(other.batch_id == old.batch_id for other in all_old) == 1 and not is_verbatim
-    # EverOS listed it late, and it was recorded with the next flush: all that it contains is of an earlier flush.
+    # The remote listed it late, and it was recorded with the next flush: all that it contains is of an earlier flush.
     repeated = [new for new in all_new if new.sequences and _contained_fraction(new, old) >= MIN_WHOLE]
     is_late = bool(repeated) and not any(new.batch_id == old.batch_id for new in repeated)
     if source and is_only_summary and not is_late:

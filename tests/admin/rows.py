@@ -38,12 +38,12 @@ from store.models import (
     HourCount,
     IndexStatistics,
     IndexVersion,
-    LeftUpstream,
     Memory,
     PendingDeletion,
     PendingEmbedding,
     PendingExtraction,
     PendingMedia,
+    Residue,
     Session,
     SessionCount,
     VectorPage,
@@ -205,8 +205,8 @@ def resend(number: int) -> Resend:
     return Resend.objects.create(user=of_session.user, session=of_session, base_url=MARKUP, former_ids=[MARKUP])
 
 
-def left_upstream(number: int) -> LeftUpstream:
-    return LeftUpstream.objects.create(digest=f"{number:064x}")
+def residue(number: int) -> Residue:
+    return Residue.objects.create(digest=f"{number:064x}")
 
 
 def pending_deletion(number: int) -> PendingDeletion:
@@ -354,7 +354,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     PendingMedia: pending_media,
     OutboxEntry: outbox_entry,
     Resend: resend,
-    LeftUpstream: left_upstream,
+    Residue: residue,
     PendingDeletion: pending_deletion,
     Resource: resource,
     Attachment: attachment,

@@ -19,7 +19,7 @@ from operations.models import Job
 from profiles import services as profiles
 from remote.models import OutboxEntry
 from resources.models import Resource
-from store.models import LeftUpstream, Session
+from store.models import Residue, Session
 from store.types import Owner
 from tests.agents.oauth.flow import REDIRECT, connect
 from tests.console.payloads import PAYLOADS
@@ -105,7 +105,7 @@ def seed_outbox(owner: Owner, now: datetime) -> None:
             cause=(session.session_id if hostile else CAUSES[number // 6 % 2]) if state == "refused" else "",
             time_ms=NOON_MS + number, recorded_at=now - timedelta(minutes=7 * number + 3),
         )  # fmt: skip
-    LeftUpstream.objects.bulk_create(LeftUpstream(digest=f"{number:064x}") for number in range(3))
+    Residue.objects.bulk_create(Residue(digest=f"{number:064x}") for number in range(3))
 
 
 def seed_connections(owner: Owner) -> dict[str, str]:

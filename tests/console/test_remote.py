@@ -17,7 +17,7 @@ from accounts.models import AuditEvent
 from remote import outbox, sessions
 from remote.models import OutboxEntry
 from resources.models import Resource
-from store.models import LeftUpstream, Session
+from store.models import Residue, Session
 from tests.conftest import Person
 from tests.console.people import remember
 from tests.console.test_access import operator_client
@@ -80,7 +80,7 @@ def test_waiting_sessions_are_listed_with_the_age_of_their_oldest_message(admin_
 
 def test_data_at_other_addresses_and_residue_are_counted(admin_client: Client, alice: Person) -> None:
     record(alice, "chat:1", "flushed", base_url="http://former.invalid")
-    LeftUpstream.objects.create(digest="0" * 64)
+    Residue.objects.create(digest="0" * 64)
     answer = page(admin_client)
     assert [one.base_url for one in answer.context["summary"].others] == ["http://former.invalid"]
     assert all(text in answer.content.decode() for text in ("1 sent, 0 waiting", "1 name of an erased user"))
@@ -154,7 +154,7 @@ def test_the_menu_has_the_page_where_a_remote_is_or_was(admin_client: Client, al
     for url, residue in ((URL, False), ("", False), ("", True)):
         settings.MEMORY_GATEWAY_BACKEND_BASE_URL = url
         if residue:
-            LeftUpstream.objects.create(digest="0" * 64)
+            Residue.objects.create(digest="0" * 64)
         shown.append(link in admin_client.get(reverse("console:jobs")).content.decode())
     assert shown == [True, False, True]
     assert "No remote is attached" in page(admin_client).content.decode()

@@ -181,7 +181,7 @@ def test_an_older_everos_is_never_asked(stub: StubUpstream, alice: Person, versi
     receipt = erase.erase(alice.user_pk, actor=ACTOR)
     assert deletions(stub) == []
     assert "cannot delete" in receipt["residue"][0]
-    assert receipt["upstream"]["deletions"] == {"accepted": 0, "entries": 0, "pending": 1}
+    assert receipt["remote"]["deletions"] == {"accepted": 0, "entries": 0, "pending": 1}
 
 
 def test_nothing_is_recorded_or_sent_unless_the_setting_allows_it(
@@ -197,7 +197,7 @@ def test_nothing_is_recorded_or_sent_unless_the_setting_allows_it(
     assert deletions(stub) == []
     assert stub.calls("openapi.json") == []
     assert not get_engine().capabilities()["delete"]
-    assert receipt["upstream"]["deletions"] is None
+    assert receipt["remote"]["deletions"] is None
     assert "cannot delete" in receipt["residue"][0]
 
 
@@ -224,7 +224,7 @@ def test_an_erasure_says_what_everos_accepted(stub: StubUpstream, alice: Person,
     receipt = erase.erase(alice.user_pk, actor=ACTOR)
     assert [row["user_id"] for row in stub.store.episodes] == ["bob"]
     assert len(stub.store.agent_cases) == 1
-    assert receipt["upstream"]["deletions"] == {"accepted": 4, "entries": 3, "pending": 0}
+    assert receipt["remote"]["deletions"] == {"accepted": 4, "entries": 3, "pending": 0}
     assert receipt["residue"][0].startswith("Accepted by EverOS: 4 deletions of 3 entries.")
     assert not PendingDeletion.objects.exists()
     assert all(body.get("user_id") is None or body.get("session_id") for body in stub.calls("delete"))
@@ -235,7 +235,7 @@ def test_an_erasure_during_an_outage_leaves_the_ids_until_everos_accepts(stub: S
     tell(alice, "chat:c2", "I like tea")
     stub.store.busy.add("chat:c1")
     receipt = erase.erase(alice.user_pk, actor=ACTOR)
-    assert receipt["upstream"]["deletions"] == {"accepted": 1, "entries": 1, "pending": 1}
+    assert receipt["remote"]["deletions"] == {"accepted": 1, "entries": 1, "pending": 1}
     assert "has not accepted 1 deletions yet" in receipt["residue"][1]
     again = make_person("alice")
     tell(again, "chat:c1", "I am new here")
@@ -256,8 +256,8 @@ def test_an_erasure_that_crashes_at_any_statement_still_deletes_in_everos(stub: 
                 erase.erase(person.user_pk, actor=ACTOR)
         except Crash:
             receipt = erase.erase(person.user_pk, actor=ACTOR)
-            assert receipt["upstream"]["deletions"]["accepted"] >= 3
-            assert receipt["upstream"]["deletions"]["entries"] == 2
+            assert receipt["remote"]["deletions"]["accepted"] >= 3
+            assert receipt["remote"]["deletions"]["entries"] == 2
         else:
             break
         finally:
@@ -316,7 +316,7 @@ def test_a_killed_gateway_deletes_in_everos_after_its_restart(tmp_path: Path) ->
             receipt = requests.delete(
                 f"{server.url}/users/user{kill}?confirm=erase:user{kill}", headers=person.headers, timeout=60
             ).json()
-            assert receipt["upstream"]["deletions"]["pending"] == 1, receipt
+            assert receipt["remote"]["deletions"]["pending"] == 1, receipt
             restart(server)
             assert len(stub.store.episodes) == 1
             stub.store.busy.clear()

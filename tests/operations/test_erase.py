@@ -6,13 +6,16 @@ import base64
 import json
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
 import requests
+from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
@@ -61,7 +64,7 @@ def test_erasing_a_user_removes_all_rows_and_files_of_that_user_only(alice: Pers
     assert search_texts(bob, "chestnut")
     assert receipt["removed"]["memories"] > 0
     assert receipt["files"]["count"] == 3  # one of them in the trash
-    assert receipt["upstream"] is None
+    assert receipt["remote"] is None
     assert not Resource.objects.filter(user_id=alice.user_pk).exists()
 
 
@@ -225,9 +228,11 @@ def test_the_next_user_of_the_id_finds_nothing_that_an_upstream_kept(
         settings.MEMORY_GATEWAY_BACKEND_BASE_URL = stub.url
         engine = make_engine(stub)
         add_and_flush(engine, alice, "chat:c1", "The walnut safe opens with 4711.")
+        engine.add(alice.owner, "chat:c2", [message_of(alice.owner, "This waits.")])
         receipt = erase.erase(alice.user_pk, actor=ACTOR, engine=engine)
-        assert receipt["upstream"]["sessions"] == ["chat:c1"]
-        assert receipt["upstream"]["base_url"] == stub.url
+        assert receipt["remote"]["sessions"] == ["chat:c1", "chat:c2"]
+        assert (receipt["remote"]["withdrawn"], receipt["remote"]["sent"]) == (1, 1)
+        assert receipt["remote"]["base_urls"] == [stub.url]
         assert "cannot delete" in receipt["residue"][0]
         again = make_person("alice")
         add_and_flush(engine, again, "chat:c1", "I like tea.")
@@ -244,6 +249,24 @@ def add_and_flush(engine: Any, person: Person, session_id: str, text: str) -> No
 
 def request(query: str, sessions: tuple[str, ...] | None) -> Any:
     return SearchRequest(query, method="keyword", session_ids=sessions, include_profile=sessions is None)
+
+
+def test_an_erasure_that_was_begun_before_remotes_had_their_name_is_finished(alice: Person, storage: Path) -> None:
+    create_sample_data(alice)
+    with pytest.raises(Stopped):
+        erase.erase(alice.user_pk, actor=ACTOR, report=stop)
+    event = AuditEvent.objects.get(action=erase.BEGUN)
+    left = {"user_id": "alice", "agents": "*", "sessions": ["chat:c1"], "memories": 2}
+    old = {
+        "removed": event.detail["removed"],
+        "upstream": {**left, "base_url": "https://everos.example", "messages": 3},
+    }
+    AuditEvent.objects.filter(pk=event.pk).update(detail=old)
+    import_module("accounts.migrations.0011_remote_in_erasures").convert(apps, SimpleNamespace(connection=connection))
+    receipt = erase.finish(alice.user_pk)
+    assert receipt is not None
+    new = {**left, "base_urls": ["https://everos.example"], "withdrawn": 0, "sent": 3, "deletions": None}
+    assert receipt["remote"] == new
 
 
 # --- bytes on disk ---------------------------------------------------------------------------------------------------

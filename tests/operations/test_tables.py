@@ -18,7 +18,7 @@ OTHER_TABLES: dict[str, str] = {
     "store.EmbeddingSpace": "one row for each model",
     "store.HourCount": "counts that database triggers update when rows are removed",
     "store.IndexVersion": "one row for all",
-    "store.LeftUpstream": "digests of user ids, which keep new users from the data that an upstream has of erased ones",
+    "store.Residue": "digests of user ids, which keep new users from the data that an upstream has of erased ones",
     "store.PendingDeletion": "ids that EverOS has to delete, needed after the user's rows are gone",
     "store.SessionCount": "as HourCount",
     "memories.SearchCount": "counts of all users together, by hour and duration",

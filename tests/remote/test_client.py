@@ -156,7 +156,7 @@ def captured_log() -> Iterator[list[str]]:
     lines: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("memory_gateway.upstream")
+    logger = logging.getLogger("memory_gateway.remote")
     logger.addHandler(handler)
     try:
         yield lines

@@ -106,7 +106,7 @@ def test_a_memory_with_its_original_text_is_ranked_by_everos(
     override(engine, alice.owner, overridden, "alice said: I like green tea")
     assert_consistent(alice.owner)
     assert search_hits(engine, alice, "coffee Peru") == []
-    assert search_hits(engine, alice, "green tea")[0].legs["upstream"]["rank"] == 1
+    assert search_hits(engine, alice, "green tea")[0].legs["remote"]["rank"] == 1
 
 
 def test_a_second_override_replaces_the_first(engine: AttachedEngine, alice: Person, overridden: str) -> None:
@@ -121,7 +121,7 @@ def test_a_memory_with_another_category_is_ranked_by_everos(engine: AttachedEngi
     text = Memory.objects.get(memory_id=memory_id).text
     engine.replace(alice.owner, {memory_id: Wording(text, "preference", 0.5)})
     [hit] = search_hits(engine, alice, "green tea")
-    assert (hit.memory_id, hit.legs["upstream"]["rank"]) == (memory_id, 1)
+    assert (hit.memory_id, hit.legs["remote"]["rank"]) == (memory_id, 1)
 
 
 @pytest.mark.parametrize(

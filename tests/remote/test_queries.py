@@ -14,7 +14,7 @@ from engines.attached import AttachedEngine
 from remote import outbox, queries, sessions
 from remote.models import OutboxEntry
 from remote.queries import Address, RemoteState
-from store.models import LeftUpstream, Session
+from store.models import Residue, Session
 from tests.conftest import Person
 from tests.memories.calls import upload
 from tests.remote.conftest import NOON, deliver, message_of
@@ -138,7 +138,7 @@ def test_the_figures_count_entries_by_state_and_what_remotes_hold(
     session = add(engine, bob, "chat:2", "a", "b", "c", "d")
     OutboxEntry.objects.filter(session=session).update(base_url="http://former.invalid", state="flushed")
     OutboxEntry.objects.filter(pk=OutboxEntry.objects.latest("pk").pk).update(state="pending")
-    LeftUpstream.objects.create(digest="0" * 64)
+    Residue.objects.create(digest="0" * 64)
     found = queries.summary()
     assert found == queries.Summary(
         waiting=4, oldest=rows[0].recorded_at, sessions=2, unconfirmed=2, buffered=1, refused=1, withheld=1, residue=1,
@@ -155,9 +155,9 @@ def test_the_figures_count_entries_by_state_and_what_remotes_hold(
 
 def test_a_remote_is_used_if_one_is_attached_or_was(alice: Person, settings: Any) -> None:
     assert not queries.is_used()
-    LeftUpstream.objects.create(digest="0" * 64)
+    Residue.objects.create(digest="0" * 64)
     assert queries.is_used()
-    LeftUpstream.objects.all().delete()
+    Residue.objects.all().delete()
     session = sessions.claim(alice.owner, "chat:1")
     outbox.record(session, outbox.by_id("chat:1", [text_message("tea")]), {})
     assert queries.is_used()

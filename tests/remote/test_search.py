@@ -71,7 +71,7 @@ def test_a_message_is_found(engine: AttachedEngine, alice: Person) -> None:
     assert (hit.session_id, hit.memory_type, hit.created_at_ms) == ("chat:1", "episode", NOON)
     assert "绿茶" in hit.text
     assert hit.raw["session_id"] == "chat:1"
-    assert hit.legs["upstream"]["rank"] == 1
+    assert hit.legs["remote"]["rank"] == 1
 
 
 def test_one_session_is_sent_as_a_top_level_filter(
@@ -279,7 +279,7 @@ def test_scores_are_between_0_and_1_and_keep_their_order(
     )
     stub.fault("search", bm25)
     hits = search_hits(engine, alice, method="keyword")
-    assert [hit.legs["upstream"]["score"] for hit in hits] == [16.9, 2.0, 0.0]
+    assert [hit.legs["remote"]["score"] for hit in hits] == [16.9, 2.0, 0.0]
     assert all(hit.score is not None and 0 <= hit.score <= 1 for hit in hits)
 
 

@@ -72,4 +72,4 @@ def test_the_embedded_engine_is_the_default_and_one_per_process(settings: Any) -
 
 def test_a_backend_address_selects_the_upstream_engine(settings: Any) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:1995"
-    assert get_engine().label == "upstream"
+    assert get_engine().label == "remote"

@@ -578,24 +578,25 @@ class ErasedFiles(Model):
     bytes: int
 
 
-class EngineDeletions(Model):
-    """The deletions that EverOS was asked for: accepted ones, the entries that it counted, and pending ones."""
+class RemoteDeletions(Model):
+    """The deletions that the remote was asked for: accepted ones, the entries that it counted, and pending ones."""
 
     accepted: int
     entries: int
     pending: int
 
 
-class UpstreamRemainder(Model):
-    """Data that EverOS held. It keeps what `deletions` does not name as accepted."""
+class RemoteResidue(Model):
+    """Data that remotes held. They keep what `deletions` does not name as accepted."""
 
-    base_url: str | None
+    base_urls: list[str]
     user_id: str
     agents: str
     sessions: list[str]
-    messages: int
+    withdrawn: int
+    sent: int
     memories: int
-    deletions: EngineDeletions | None
+    deletions: RemoteDeletions | None
 
 
 class ErasureReceipt(Model):
@@ -608,7 +609,7 @@ class ErasureReceipt(Model):
     by: Eraser
     removed: dict[str, int]
     files: ErasedFiles
-    upstream: UpstreamRemainder | None
+    remote: RemoteResidue | None
     residue: list[str]
 
 

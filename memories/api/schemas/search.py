@@ -286,7 +286,7 @@ class SearchResultOut(BaseModel):
     )
     attachments: list[AttachmentOut] = Field(description="The files that the memory mentions or comes from.")
     place: PlaceOut | None = Field(
-        description="Where it stands in its file; null for other memories, and of files that EverOS read.",
+        description="Where it stands in its file; null for other memories, and of files that the remote read.",
         examples=[None],
     )
     raw: dict[str, Any] = Field(

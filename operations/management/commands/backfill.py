@@ -41,9 +41,9 @@ def attachments(user_pk: UUID | None, report: Report) -> Counts:
 
 
 def sessions(user_pk: UUID | None, report: Report) -> Counts:
-    """Create sessions that EverOS had before the gateway was installed, and copy their memories.
+    """Create sessions that the remote had before the gateway was installed, and copy their memories.
 
-    Raises: `InvalidInput` without EverOS, and the engine's errors.
+    Raises: `InvalidInput` without a remote, and the engine's errors.
     """
     engine, created = _remote(), 0
     users = MemoryUser.objects.order_by("pk")
@@ -59,10 +59,10 @@ def sessions(user_pk: UUID | None, report: Report) -> Counts:
 
 
 def memories(user_pk: UUID | None, report: Report) -> Counts:
-    """Copy memories of EverOS that the store lacks.
+    """Copy memories of the remote that the store lacks.
 
-    A session that EverOS cannot list is counted and skipped. Raises: `InvalidInput`, and the engine's errors if it is
-    unavailable.
+    A session that the remote cannot list is counted and skipped. Raises: `InvalidInput`, and the engine's errors if it
+    is unavailable.
     """
     engine, copied, failed, done = _remote(), 0, 0, 0
     found = _filter_user(Session.objects.exclude(IS_PURGED), user_pk).select_related("user")
@@ -173,13 +173,13 @@ def _batches(rows: QuerySet[_Row]) -> Iterator[list[_Row]]:
 def _remote() -> Remote:
     engine = attached_remote()
     if engine is None:
-        raise InvalidInput("EverOS is not configured. Set MEMORY_GATEWAY_BACKEND_BASE_URL.")
+        raise InvalidInput("No remote is attached. Set MEMORY_GATEWAY_BACKEND_BASE_URL.")
     return engine
 
 
 class Command(OperationsCommand):
     help = (
-        "Create missing data: attachments of older files, sessions and memories from EverOS, dashboard counts, "
+        "Create missing data: attachments of older files, sessions and memories from the remote, dashboard counts, "
         "vectors, or memories that models derive from messages, pictures and recordings. Can be repeated."
     )
 

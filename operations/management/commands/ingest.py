@@ -35,7 +35,7 @@ def ingest_unfinished(
 
 
 def recover_empty(*, user_id: str | None = None) -> Iterator[Step]:
-    """Ask EverOS for the memories of `empty` files; set files with memories to `extracted` and yield them.
+    """Ask the remote for the memories of `empty` files; set files with memories to `extracted` and yield them.
 
     No file is sent again. Raises: the errors of the engine's list call.
     """
@@ -65,7 +65,7 @@ class Command(OperationsCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--pending", action="store_true", help="only resources that were not started")
         parser.add_argument(
-            "--stale", action="store_true", help="only interrupted resources; also check `empty` ones with EverOS"
+            "--stale", action="store_true", help="only interrupted resources; also check `empty` ones with the remote"
         )
         parser.add_argument(
             "--failed", action="store_true", help="only failed resources, due or not; also retry unconfirmed messages"

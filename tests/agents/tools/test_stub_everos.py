@@ -24,7 +24,7 @@ def upstream(settings: Any) -> Iterator[StubUpstream]:
 
 
 def test_a_memory_is_stored_recalled_updated_and_forgotten(upstream: StubUpstream, agent: Agent, bob: Person) -> None:
-    assert get_engine().label == "upstream"
+    assert get_engine().label == "remote"
     for text, query in (("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")):
         memory_id = agent.store(text)
         assert agent.use("memory_store", text=f"{text}.", importance=0.9) == {"action": "updated", "id": memory_id}

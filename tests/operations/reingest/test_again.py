@@ -18,7 +18,7 @@ from memories.services.lookup import MemoryRef
 from memories.services.search import SearchCommand, search
 from operations.cleanup import purge
 from operations.external.delivery_retry import DeliveryRetry
-from remote import sessions
+from remote import residue
 from remote.everos import EverOS
 from remote.models import OutboxEntry, Resend
 from resources import services
@@ -52,7 +52,7 @@ def test_new_memories_replace_the_former_ones(gateway: SwitchedGateway) -> None:
     again(gateway)
     after = Session.objects.get()
     assert after.engine_session_id != before.engine_session_id
-    assert sessions.is_left_session(before)
+    assert residue.holds_session(before)
     assert gateway.search_texts("bicycle") == ["alice said: the bicycle is red alice said: the car is blue"]
     assert gateway.find_memory("bicycle").memory_id != former.memory_id
     assert not Memory.objects.filter(pk=former.pk).exists()
