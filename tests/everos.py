@@ -51,14 +51,30 @@ def running() -> Iterator[EverOS]:
 @contextmanager
 def started(**env: str) -> Iterator[EverOS]:
     """One from the shared folder; `env` are the variables of its `run`. Skips where that is absent."""
+    service = start(**env)
+    try:
+        yield service
+    finally:
+        stop(**env)
+
+
+def start(**env: str) -> EverOS:
+    """Start one as `started` does; `stop` stops it, and its data stay."""
     if not _RUN.exists():
         pytest.skip("needs a real EverOS: set UPSTREAM_URL, or provide ../shared/upstream/run")
     env = {"UPSTREAM_PORT": "1995", "STUB_PORT": "19950", **os.environ, **env}
     subprocess.run([_RUN, "start"], check=True, capture_output=True, timeout=_START_SECONDS, env=env)
-    try:
-        yield EverOS(f"http://127.0.0.1:{env['UPSTREAM_PORT']}", _llm_url(env["STUB_PORT"]))
-    finally:
-        subprocess.run([_RUN, "stop"], check=True, capture_output=True, timeout=60, env=env)
+    return EverOS(f"http://127.0.0.1:{env['UPSTREAM_PORT']}", _llm_url(env["STUB_PORT"]))
+
+
+def stop(**env: str) -> None:
+    subprocess.run([_RUN, "stop"], check=True, capture_output=True, timeout=60, env={**os.environ, **env})
+
+
+def installed() -> Path:
+    """Return the environment into which `run` installed the default version."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return cache / "memory-gateway-upstream" / os.environ.get("EVEROS_VERSION", "1.5.1") / "venv"
 
 
 def _llm_url(port: str) -> str:

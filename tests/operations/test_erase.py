@@ -242,6 +242,27 @@ def test_the_next_user_of_the_id_finds_nothing_that_an_upstream_kept(
             assert any("tea" in hit.text for hit in result.hits)
 
 
+def test_the_next_user_of_the_id_finds_nothing_after_detaching_and_attaching(
+    alice: Person, storage: Path, settings: Any
+) -> None:
+    with StubUpstream() as stub:
+        settings.MEMORY_GATEWAY_BACKEND_BASE_URL = stub.url
+        say(alice, "chat:c1", "The walnut safe opens with 4711.")
+        erase.erase(alice.user_pk, actor=ACTOR)
+        again = make_person("alice")
+        for address in ("", stub.url, "", stub.url):
+            settings.MEMORY_GATEWAY_BACKEND_BASE_URL = address
+            said = f"I like tea {address}{Memory.objects.count()}."
+            say(again, "chat:c1", said)
+            for scope in ({"scope": ["all_user_memory"]}, {"scope": ["current_chat"], "conversation_id": "c1"}):
+                answer = call(again, "post", "/memories/search", query="walnut safe 4711 tea", **scope)
+                texts = [hit["text"] for hit in answer["results"]]
+                assert any(said in text for text in texts)
+                assert not any("walnut" in text or "4711" in text for text in texts)
+            assert "walnut" not in str(call(again, "get", "/memories")).casefold()
+        assert any("walnut" in episode["episode"] for episode in stub.store.episodes)
+
+
 def add_and_flush(engine: Any, person: Person, session_id: str, text: str) -> None:
     engine.add(person.owner, session_id, [message_of(person.owner, text)])
     engine.flush(person.owner, session_id)

@@ -7,6 +7,7 @@ import random
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +19,10 @@ import requests
 from tests.clients import at_work
 from tests.everos import running as running_everos
 from tests.operations.everos_gateway import gateway, resource_statuses
+from tests.operations.faulty_proxy import FaultyProxy, proxy_faults
 from tests.resources.people import RemotePerson, eventually, files_of, stored
 from tests.server import RunningServer
-from tests.stub_upstream import StubUpstream
+from tests.stub_upstream import Fault, StubUpstream
 
 pytestmark = pytest.mark.slow
 
@@ -83,8 +85,10 @@ class Clients:
         )
 
 
-def run_with_kills(tmp_path: Path, url: str, kills: int) -> tuple[Clients, str]:
-    """Kill the gateway under load; return the clients and the texts of all memories afterwards."""
+def run_with_kills(
+    tmp_path: Path, url: str, kills: int, *, heal: Callable[[], None] = lambda: None
+) -> tuple[Clients, str]:
+    """Kill the gateway under load, then heal EverOS; return the clients and the texts of all memories afterwards."""
     with gateway(tmp_path, url) as server:
         clients = Clients(RemotePerson.create(server, f"alice.{secrets.token_hex(4)}"))
         rng = random.Random(kills)
@@ -94,6 +98,7 @@ def run_with_kills(tmp_path: Path, url: str, kills: int) -> tuple[Clients, str]:
                 server.kill()
                 server.start()
             time.sleep(1)
+        heal()
         clients.settle()
         texts = memories_of(clients.person)
         assert_every_file_has_its_row(server)
@@ -137,6 +142,28 @@ def test_kills_lose_and_duplicate_nothing(tmp_path: Path, kills: int) -> None:
         assert_nothing_lost_or_duplicated(clients, texts)
         stored_texts = "\n".join(episode["episode"] for episode in stub.store.episodes)
         assert_nothing_lost_or_duplicated(clients, stored_texts)
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(25, marks=pytest.mark.torture)])
+def test_kills_lose_and_duplicate_nothing_while_a_third_of_the_calls_to_everos_fail(tmp_path: Path, kills: int) -> None:
+    faults = {**proxy_faults(502, late_seconds=1.5), **proxy_faults(504, late_seconds=1.5), **FAULTS}
+    with FaultyProxy(faults, 0.3, names=("add", "flush", "get", "search")) as everos:
+        clients, texts = run_with_kills(tmp_path, everos.url, kills, heal=everos.heal_all)
+        assert_nothing_lost_or_duplicated(clients, texts)
+        assert_nothing_lost_or_duplicated(clients, "\n".join(one["episode"] for one in everos.store.episodes))
+        assert everos.injected
+
+
+FAULTS = {
+    "429": Fault(status=429, body={}),
+    "503": Fault(status=503, body={}),
+    "500 after work": Fault(status=500, acts=True, body={"error": {"code": "INTERNAL_ERROR"}}),
+    "hang": Fault(hang_seconds=2),
+    "dripping": Fault(drip_seconds=0.05),
+    "half an answer": Fault(truncate=True, acts=True),
+    "reset": Fault(reset=True),
+    "html": Fault(body=b"<html>", content_type="text/html"),
+}
 
 
 @pytest.mark.torture

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.operations.everos_gateway import gateway, resource_statuses
 from tests.operations.faulty_proxy import FaultyProxy, Traffic, duplicated_and_missing, proxy_faults
 from tests.operations.test_kills import memories_of
 from tests.resources.people import RemotePerson, eventually
-from tests.server import RunningServer
+from tests.server import RunningServer, running_server
 from tests.stub_upstream import Fault, StubUpstream
 
 pytestmark = pytest.mark.slow
@@ -45,6 +46,65 @@ def test_files_uploaded_during_an_outage_are_found_at_once_and_derived_from_afte
             assert eventually(lambda: len(second.store.episodes) >= uploads, 180)
         episodes = json.dumps([one["episode"] for one in second.store.episodes])
         assert all(episodes.count(f"The note {number}.") == 1 for number in range(uploads))
+
+
+SECONDS = 0.5
+KINDS = {"hanging": Fault(hang_seconds=4), "dripping": Fault(drip_seconds=0.05), "500": Fault(status=500, body={})}
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("kind", ["killed", *KINDS])
+def test_two_hundred_searches_while_everos_is_away_find_our_own_texts_in_time(
+    tmp_path: Path, kind: str, record_property: Callable[[str, object], None]
+) -> None:
+    """The first ones take the deadline; once the breaker opened, as long as with the embedded engine beside it."""
+    settings = {"MEMORY_GATEWAY_BACKEND_SEARCH_SECONDS": str(SECONDS)}
+    (tmp_path / "alone").mkdir()
+    with contextlib.ExitStack() as stack:
+        running = stack.enter_context(contextlib.ExitStack())
+        stub = running.enter_context(StubUpstream())
+        attached = stack.enter_context(gateway(tmp_path, stub.url, **settings))
+        embedded = stack.enter_context(running_server(tmp_path / "alone"))
+        people = [RemotePerson.create(server, "alice") for server in (attached, embedded)]
+        for person in people:
+            for number in range(200):
+                add_and_flush(person, f"chat:{number % 10}", number)
+        assert eventually(lambda: len(stub.store.episodes) >= 200, 120)
+        if kind == "killed":
+            running.close()
+        else:
+            stub.fault("*", KINDS[kind], times=100_000)
+        first = [timed_search(people[0], number) for number in range(200)]
+        beside = [[timed_search(person, number) for person in people] for number in range(200)]
+        assert percentile(first, 95) <= SECONDS + 0.3
+        ours, others = ([pair[one] for pair in beside] for one in (0, 1))
+        ratio = percentile(ours, 95) / percentile(others, 95), statistics.median(ours) / statistics.median(others)
+        record_property("seconds and ratios", (percentile(first, 95), *ratio))
+        assert ratio[1] <= 1.2
+
+
+def add_and_flush(person: RemotePerson, session_id: str, number: int) -> None:
+    at = 1_781_172_177_000 + 1000 * number
+    message = {"sender_id": "alice", "role": "user", "timestamp": at, "content": f"My word is zq{number}x."}
+    body = {"session_id": session_id, "messages": [message]}
+    for path, fields in (("add", body), ("flush", {"session_id": session_id})):
+        url = f"{person.server.url}/memories/{path}"
+        requests.post(url, json=fields, headers=person.headers, timeout=60).raise_for_status()
+
+
+def timed_search(person: RemotePerson, number: int) -> float:
+    """Return the seconds of a search for a word, which is found."""
+    body = {"query": f"zq{number}x", "scope": ["all_user_memory"], "top_k": 10}
+    began = time.monotonic()
+    answer = requests.post(f"{person.server.url}/memories/search", json=body, headers=person.headers, timeout=60)
+    took = time.monotonic() - began
+    assert answer.status_code == 200, answer.text
+    assert any(f"zq{number}x" in hit["text"] for hit in answer.json()["results"]), answer.text
+    return took
+
+
+def percentile(values: list[float], percent: int) -> float:
+    return sorted(values)[len(values) * percent // 100 - 1]
 
 
 @contextlib.contextmanager

@@ -21,9 +21,11 @@ import pytest
 
 from agents.rpc.memory_admin import SHARED_AGENT
 from core.background import tasks
+from tests import everos
 from tests.agents.rpc import direct
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call
+from tests.server import free_port
 from tests.stub_everos import Store
 from tests.stub_upstream import Fault, StubUpstream
 
@@ -54,12 +56,39 @@ class RewordingStore(Store):
 
 
 @dataclass
+class RealEverOS:
+    """A real EverOS with data of its own, which is stopped instead of answering with a fault."""
+
+    home: Path
+    port: int = field(default_factory=free_port)
+    llm_port: int = field(default_factory=free_port)
+
+    def __post_init__(self) -> None:
+        self.home.mkdir()
+        (self.home / "venv").symlink_to(everos.installed())
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def heal(self, _calls: str) -> None:
+        everos.start(**self._env)
+
+    def fault(self, _calls: str, _fault: Fault, *, times: int) -> None:
+        everos.stop(**self._env)
+
+    @property
+    def _env(self) -> dict[str, str]:
+        return {"UPSTREAM_HOME": str(self.home), "UPSTREAM_PORT": str(self.port), "STUB_PORT": str(self.llm_port)}
+
+
+@dataclass
 class Life:
     """One user, the stand-ins for EverOS, and the facts that are shown (True) or not, by number."""
 
     person: Person
-    first: StubUpstream
-    second: StubUpstream
+    first: StubUpstream | RealEverOS
+    second: StubUpstream | RealEverOS
     settings: Any
     facts: dict[int, bool] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -67,8 +96,8 @@ class Life:
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
-    def attach(self, stub: StubUpstream) -> None:
-        self.settings.MEMORY_GATEWAY_BACKEND_BASE_URL = stub.url
+    def attach(self, remote: StubUpstream | RealEverOS) -> None:
+        self.settings.MEMORY_GATEWAY_BACKEND_BASE_URL = remote.url
 
     def detach(self) -> None:
         self.settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
@@ -76,9 +105,9 @@ class Life:
     @contextmanager
     def away(self) -> Iterator[None]:
         with ExitStack() as stack:
-            for stub in (self.first, self.second):
-                stub.fault("*", Fault(status=503), times=100_000)
-                stack.callback(stub.heal, "*")
+            for remote in (self.first, self.second):
+                remote.fault("*", Fault(status=503), times=100_000)
+                stack.callback(remote.heal, "*")
             yield
 
     def say(self, count: int, *others: str) -> dict[int, str]:
@@ -238,3 +267,21 @@ def test_a_person_who_leaves_a_group_chat_takes_only_her_own_facts(life: Life) -
 @pytest.mark.torture
 def test_every_fact_of_a_thousand_is_shown_once(life: Life) -> None:
     live_and_check(life, 250, 20)
+
+
+@pytest.mark.torture
+@pytest.mark.upstream
+def test_every_fact_is_shown_once_with_a_real_everos(
+    alice: Person, settings: Any, storage: Path, tmp_path: Path
+) -> None:
+    with everos.running():  # installs it
+        pass
+    life = Life(alice, RealEverOS(tmp_path / "first"), RealEverOS(tmp_path / "second"), settings)
+    life.first.heal("*")
+    life.second.heal("*")
+    try:
+        live_and_check(life, 50, 5)
+        assert tasks.wait_until_idle(60)
+    finally:
+        life.first.fault("*", Fault(), times=1)
+        life.second.fault("*", Fault(), times=1)
