@@ -72,10 +72,10 @@ def main() -> None:
 
 
 def fill_many(memories: int) -> dict[str, Any]:
-    """Synthetic memories of twenty users, whom the command finds by their names."""
+    """Synthetic memories of twenty users, whom the command finds by their names; every tenth is read alone too."""
     many = [Filled.create(f"many-{number:05}") for number in range(MANY_USERS)]
     call_command("seed_memories", str(memories), "--users", str(MANY_USERS))
-    return {one.person.user_id: client_state(one) for one in many}
+    return {one.person.user_id: client_state(one) | {"step": 10} for one in many}
 
 
 # --- the embedded engine ----------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def main() -> None:
 def read(state: Mapping[str, Any], _stub: StubUpstream | None) -> dict[str, Any]:
     """Return the view of each user, with the ids and the words by which it was read.
 
-    They are those of `state` if it has any, else all that the database has.
+    They are those of `state` if it has any, else all that the database has, or each of a `step` of them.
     """
     return {user_id: _read_user(user_id, user) for user_id, user in state["users"].items()}
 
@@ -56,7 +56,7 @@ def _read_user(user_id: str, user: Mapping[str, Any]) -> dict[str, Any]:
     ids, marks = user.get("ids"), user.get("marks")
     if ids is None or marks is None:
         rows = list(Memory.objects.filter(user__user_id=user_id).values_list("memory_id", "text"))
-        ids = sorted(memory_id for memory_id, _ in rows)
+        ids = sorted(memory_id for memory_id, _ in rows)[:: user.get("step", 1)]
         marks = sorted(set(MARK.findall(" ".join(text for _, text in rows) + json.dumps(user["talks"]))))
     return {"ids": ids, "marks": marks, "view": view_of(Reader(user["key"]), ids, marks)}
 
