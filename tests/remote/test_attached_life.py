@@ -57,7 +57,7 @@ class RewordingStore(Store):
 
 @dataclass
 class RealEverOS:
-    """A real EverOS with data of its own, which is stopped instead of answering with a fault."""
+    """A real EverOS with separate data, which is stopped instead of answering with a fault."""
 
     home: Path
     port: int = field(default_factory=free_port)

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.conf import settings as django_settings
 from django.core.management import call_command
 from django.utils import timezone
 from hypothesis import HealthCheck, Phase
@@ -109,7 +110,6 @@ class Item:
 class Walk(RuleBasedStateMachine):
     folder: Path
     everos: str
-    django_settings: Any
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,14 +171,14 @@ class Walk(RuleBasedStateMachine):
 
     @property
     def is_attached(self) -> bool:
-        return bool(self.django_settings.MEMORY_GATEWAY_BACKEND_BASE_URL)
+        return bool(django_settings.MEMORY_GATEWAY_BACKEND_BASE_URL)
 
     def attach(self, *_: int) -> None:
         """Set the address of EverOS: what is stored stays here, is shown, and can be decided about."""
-        self.django_settings.MEMORY_GATEWAY_BACKEND_BASE_URL = self.everos
+        django_settings.MEMORY_GATEWAY_BACKEND_BASE_URL = self.everos
 
     def detach(self, *_: int) -> None:
-        self.django_settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
+        django_settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
 
     # --- memories ---------------------------------------------------------------------------------------------------
 
@@ -391,10 +391,12 @@ class Walk(RuleBasedStateMachine):
         assert sorted(live) == sorted(is_live)
 
 
-def walk(steps: int, folder: Path, django_settings: Any, *, shrinks: bool = False) -> None:
+def walk(steps: int, folder: Path, settings: Any, *, shrinks: bool = False) -> None:
     """Take that many steps. To shorten a failing walk takes minutes."""
+    # The fixture puts each change around the former ones, so the walk changes what this one puts there.
+    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
     with StubUpstream() as stub:
-        Walk.folder, Walk.django_settings, Walk.everos = folder, django_settings, stub.url
+        Walk.folder, Walk.everos = folder, stub.url
         _run(steps, shrinks=shrinks)
 
 
