@@ -191,11 +191,12 @@ class Life:
 
     def listed_by_rpc(self) -> list[str]:
         texts: list[str] = []
-        while True:
-            page = direct.listed(direct.of_user(self.person), agentId=SHARED_AGENT, limit=PAGE, offset=len(texts))
+        for number in itertools.count(1):
+            page = direct.listed(direct.of_user(self.person), agentId=SHARED_AGENT, limit=PAGE, page=number)
             texts += [item["text"] for item in page]
             if len(page) < PAGE:
-                return texts
+                break
+        return texts
 
 
 @pytest.fixture
