@@ -211,7 +211,7 @@ def test_a_covered_message_links_to_the_memories_that_cover_it(admin_client: Cli
     assert covered.count("Alice") == 1
     assert "Message ·" in " ".join(page.split())
     page = admin_client.get(f"/admin/memory/m/{derived.row}/").content.decode()
-    assert "Derived by EverOS" in page
+    assert "Derived by the remote" in page
     assert "I moved to Ulm." in page[page.index("Derived from") :]
     assert "Covered by" not in admin_client.get(f"/admin/memory/m/{other.row}/").content.decode()
 
