@@ -10,6 +10,7 @@ from uuid import UUID
 from core.errors import InvalidInput
 from core.times import from_ms
 from operations import ledger
+from operations.archives.repairs import storable_id
 from operations.tables import Row
 from remote import former_journal
 from store.models import State
@@ -101,10 +102,10 @@ class Converter:
             return row | {"state": State.PURGED.value, "state_since": former["hidden_at"]}
         if former["hidden_at"] is None:
             return row | {"state": State.LIVE.value, "state_since": None}
-        newer_id = str(former["superseded_by"] or "")
+        newer_id = storable_id(str(former["superseded_by"] or ""))
         kind = _KINDS.get(str(former["hidden_reason"])) or ("superseded" if newer_id else "")
         if kind:
-            key = (str(row.get("app_id")), str(row.get("project_id")), str(row.get("memory_id")))
+            key = (str(row.get("app_id")), str(row.get("project_id")), storable_id(str(row.get("memory_id"))))
             self.reasons[key] = ledger.Reason(kind, newer_id)
         is_superseded = former["hidden_reason"] == "superseded"
         state = State.SUPERSEDED.value if is_superseded else State.TRASHED.value

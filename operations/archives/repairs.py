@@ -38,11 +38,16 @@ def storable_row(fields: "Mapping[str, Field[Any, Any]]", data: Row) -> tuple[Ro
     return row, repair.changes
 
 
+def storable_id(value: str) -> str:
+    """Return the id under which `storable_row` keeps a value."""
+    return str(_id("memory_id", value, Repair()))
+
+
 def _value(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:
     if value is None or field.choices:
         return value
     if field.is_relation:
-        return [_id(field, name, repair) for name in value] if isinstance(value, list) else value
+        return [_id(field.name, name, repair) for name in value] if isinstance(value, list) else value
     function = next((function for kinds, function in _BY_KIND if isinstance(field, kinds)), None)
     return function(field, value, repair) if function else value
 
@@ -56,7 +61,7 @@ def _json(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:
         return kind()
     if kind is dict:
         return repair.json(field.name, value)
-    ids = [_id(field, item, repair) for item in value if isinstance(item, str)]
+    ids = [_id(field.name, item, repair) for item in value if isinstance(item, str)]
     if len(ids) < len(value):
         _note(repair, field, _("a value of another kind was left out"))
     return ids
@@ -65,14 +70,14 @@ def _json(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:
 def _text(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:
     if not isinstance(value, str):
         return value
-    return _id(field, value, repair) if field.name in IDS else repair.text(field.name, value, field.max_length)
+    return _id(field.name, value, repair) if field.name in IDS else repair.text(field.name, value, field.max_length)
 
 
-def _id(field: "Field[Any, Any]", value: Any, repair: Repair) -> Any:
+def _id(name: str, value: Any, repair: Repair) -> Any:
     """Return an id that can be stored. A changed one ends with a digest, so that two ids do not become one."""
     if not isinstance(value, str):
         return value
-    text = repair.text(field.name, value, _MAX_ID_CHARS)
+    text = repair.text(name, value, _MAX_ID_CHARS)
     if text == value:
         return value
     digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
