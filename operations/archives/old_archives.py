@@ -95,7 +95,8 @@ class Converter:
         return [{**found.entry, **scope, "base_url": ""}]
 
     def _stated(self, row: Row) -> Row:
-        """Return a memory with its state; note why it is hidden."""
+        """Return a memory with its state; note why it is hidden. Raises: `InvalidInput`."""
+        _require(row, "hidden_at")
         former = {name: row.get(name) for name in _FORMER_COLUMNS}
         row = {name: value for name, value in row.items() if name not in _FORMER_COLUMNS}
         if former["delivery_state"] == "purged":
@@ -122,12 +123,19 @@ class Converter:
 
 
 def _session(row: Row) -> Row:
-    """Return a session with its state."""
+    """Return a session with its state. Raises: `InvalidInput`."""
+    _require(row, "hidden_at")
     row = dict(row)
     deleted_at, hidden_at = row.pop("deleted_at", None), row.pop("hidden_at", None)
     if deleted_at is not None:
         return row | {"state": State.PURGED.value, "state_since": deleted_at}
     return row | {"state": State.LIVE.value if hidden_at is None else State.TRASHED.value, "state_since": hidden_at}
+
+
+def _require(row: Row, name: str) -> None:
+    """Check that a row says whether it is deleted: it is not taken for one that is shown. Raises: `InvalidInput`."""
+    if name not in row:
+        raise InvalidInput(f"lacks {name}")
 
 
 def _is_key(session: Any) -> TypeGuard[list[str]]:
@@ -173,8 +181,7 @@ def resource(row: Row) -> Row:
 
     Other invalid values are left to the loader. Raises: `InvalidInput`.
     """
-    if "deleted_at" not in row:
-        raise InvalidInput("lacks deleted_at")
+    _require(row, "deleted_at")
     rest = {name: value for name, value in row.items() if name not in _OF_RESOURCES}
     former, deleted_at = row.get("former_status"), row["deleted_at"]
     needs_cleanup = row.get("cleanup_pending") or row.get("cleanup_owed")

@@ -103,6 +103,7 @@ PAIRS: Final = [
     if (one.row, one.field) != (other.row, other.field)
 ]
 SHOWN_BEFORE: Final = [
+    ("the cake's tombstone: memory_id 'another'", "the cake's session: hidden_at removed"),
     ("the secret: hidden_at None", "the derived: memory_id 'm\\ud800'"),  # ended the import
     ("the secret: hidden_at None", "the secret's tombstone: app_id 'other'"),
     ("the cake's tombstone: session_id 'chat:none'", "the cake's session: hidden_at None"),
