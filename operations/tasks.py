@@ -20,8 +20,8 @@ from operations.importers import import_from, import_gateway
 from remote import former_moves, sources
 from resources.services import storage_binding
 from resources.tasks import MAINTENANCE
-from store import rollups
-from store.index import rebuild, words
+from store import derived, rollups
+from store.index import keyword, words
 from store.models import Session
 from webhooks.services import delivery as webhook_delivery
 
@@ -84,12 +84,12 @@ def run_jobs(run: Round) -> None:
 @periodic("index_words", series=MAINTENANCE)
 def index_words(run: Round) -> bool:
     """Put a part of the memories that wait into the indexes of words; return True if there may be more."""
-    if rebuild.is_needed():  # `manage.py rebuild_index` fills both
+    if not keyword.is_current():  # `manage.py rebuild` fills both
         return False
-    for _ in islice(chain(rebuild.fill(), rebuild.fill_words()), INDEXED_BATCHES):
+    for _ in islice(chain(derived.fill(), derived.fill_words()), INDEXED_BATCHES):
         if run.should_end():
             return False
-    return bool(rebuild.pending_count() or words.pending_count())
+    return bool(derived.pending_count() or words.pending_count())
 
 
 @periodic("link_sources", series=MAINTENANCE)

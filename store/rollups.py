@@ -6,14 +6,16 @@ view or the trigger of another table uses: a migration that rebuilds `store_memo
 before and `install` after.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from django.db import connection, transaction
 
-from core.persistence.sql import temporary_data_on_disk
+from core.persistence import sql
+from core.persistence.sql import rows, temporary_data_on_disk
 from store.index.schema import has_states
 from store.models import HourCount
+from store.types import Owner
 
 # The only view that reads `store_memory`, with the conditions of `store.table.visible`. Importance is summed in
 # millionths, because integers are subtracted without rounding errors.
@@ -215,6 +217,29 @@ def _postgresql() -> list[str]:
     ]
 
 
+def _other(held: str, fresh: str) -> str:
+    """Return a statement that counts the rows that are in one of two queries only."""
+    one = f"SELECT * FROM ({held}) AS held EXCEPT SELECT * FROM ({fresh}) AS fresh"
+    other = f"SELECT * FROM ({fresh}) AS fresh EXCEPT SELECT * FROM ({held}) AS held"
+    return f"SELECT count(*) FROM (SELECT * FROM ({one}) AS a UNION ALL SELECT * FROM ({other}) AS b) AS other"
+
+
+_TOTALS: Final = """
+    SELECT span, owner <> '', sum(memories) FROM store_hourcount GROUP BY span, owner <> ''
+"""
+_OF_USER: Final = "(SELECT id FROM {} WHERE user_id = %s)"
+_OTHER_HOURS: Final = _other(
+    f"SELECT {HOUR_KEY}, sum(memories), sum(weight) FROM store_hourcount WHERE owner = %s GROUP BY {HOUR_KEY} "
+    "HAVING sum(memories) <> 0",
+    f"SELECT {HOUR_KEY}, count(*), sum(weight) FROM store_hour_cell "
+    f"WHERE owner <> '' AND memory_row IN {_OF_USER.format('store_memory')} GROUP BY {HOUR_KEY}",
+)
+_OTHER_SESSIONS: Final = _other(
+    f"SELECT {_SESSION_KEY}, memories FROM store_sessioncount "
+    f"WHERE memories <> 0 AND session_row IN {_OF_USER.format('store_session')}",
+    f"SELECT {_SESSION_KEY}, count(*) FROM store_session_cell "
+    f"WHERE session_row IN {_OF_USER.format('store_session')} GROUP BY {_SESSION_KEY}",
+)
 Report = Callable[[str, int, int], None]
 """A callback for progress: `report(step, done, total)`."""
 _SETTLE: Final = (
@@ -248,6 +273,27 @@ def settle(*, is_final: bool = False) -> bool:
             for statement in _SETTLE:
                 cursor.execute(statement)
     return True
+
+
+def differences(owners: Sequence[Owner]) -> Iterator[str]:
+    """Compare the counts of some owners' users with their memories, and the totals of all; yield the differences."""
+    [(memories, of_sessions)] = rows("SELECT count(*), count(session_row) FROM store_counted_memory", [])
+    for span, is_of_user, counted in rows(_TOTALS, []):
+        if counted != memories:
+            kind = "users" if is_of_user else "all"
+            yield f"the counts of {kind} by {span} hours hold {counted:,} memories instead of {memories:,}"
+    [(counted,)] = rows("SELECT COALESCE(sum(memories), 0) FROM store_sessioncount WHERE NOT of_agent", [])
+    if counted != of_sessions:
+        yield f"the counts of sessions hold {counted:,} memories instead of {of_sessions:,}"
+    for user_pk in sorted({owner.user_pk for owner in owners}):
+        key = sql.uuid_value(user_pk)
+        for name, statement, values in (
+            ("days", _OTHER_HOURS, [user_pk.hex, key, key, user_pk.hex]),
+            ("sessions", _OTHER_SESSIONS, [key] * 4),
+        ):
+            [(wrong,)] = rows(statement, values)
+            if wrong:
+                yield f"{wrong:,} counts of {name} of {user_pk} are wrong"
 
 
 def recount(*, report: Report = lambda *_: None) -> None:

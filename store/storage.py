@@ -1,13 +1,13 @@
 """Write and remove memories together with their index entries and statistics."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from django.db import connection, transaction
 
 from core.persistence import sql
-from store import states
+from store import derived, states
 from store.index import keyword, pages
 from store.index.keyword import Entry
 from store.ledger import Tombstone
@@ -88,28 +88,27 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry] | 
     """Save new memories of an owner and index them. Call inside a transaction, best with entries computed before it."""
     if entries is None:
         entries = [keyword.entry_of(memory) for memory in memories]
-    _prepare(owner, memories, entries)
+    for memory, entry in zip(memories, entries, strict=True):
+        memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
+        memory.is_indexed, memory.token_count = True, entry.length
     with connection.cursor() as cursor:
         sql.insert(cursor, memories)
-    keyword.add(owner, dict(zip(memories, entries, strict=True)))
+    derived.add(owner, dict(zip(memories, entries, strict=True)))
 
 
-def insert_groups(groups: Sequence[tuple[Owner, Sequence[Memory]]]) -> None:
-    """Save and index new memories of many owners, each owner once. Call inside a transaction.
+def replace(owner: Owner, former: Mapping[int, Entry], memories: Collection[Memory], fields: Collection[str]) -> None:
+    """Save `fields` of changed memories of an owner, which are locked; those with `is_indexed` are indexed again.
 
-    PostgreSQL receives all groups by a few statements.
+    `former` are the entries of those that were indexed, by row id. Call inside a transaction.
     """
-    if connection.vendor != "postgresql":
-        for owner, memories in groups:
-            insert(owner, memories)
+    if not memories:
         return
-    with_entries = [(owner, memories, [keyword.entry_of(memory) for memory in memories]) for owner, memories in groups]
-    for owner, memories, entries in with_entries:
-        _prepare(owner, memories, entries)
-    with connection.cursor() as cursor:
-        sql.insert(cursor, [memory for _owner, memories, _entries in with_entries for memory in memories])
-        pairs = [(owner, list(zip(memories, entries, strict=True))) for owner, memories, entries in with_entries]
-        keyword.add_groups(cursor, pairs)
+    derived.remove(owner, former)
+    entries = {memory: keyword.entry_of(memory) for memory in memories if memory.is_indexed}
+    for memory, entry in entries.items():
+        memory.token_count = entry.length
+    Memory.objects.bulk_update(memories, {*fields, "is_indexed", "token_count"}, batch_size=_ROWS_AT_ONCE)
+    derived.add(owner, entries)
 
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
@@ -118,7 +117,7 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
     with transaction.atomic():
         # Read again under the lock: another process may have deleted or changed some of them.
         locked = list(Memory.objects.select_for_update().filter(owned_by(owner), pk__in=[one.pk for one in memories]))
-        keyword.remove(owner, {memory.pk: prepared.entry_of(memory) for memory in locked if memory.is_indexed})
+        derived.remove(owner, {memory.pk: prepared.entry_of(memory) for memory in locked if memory.is_indexed})
         Memory.objects.filter(owned_by(owner), pk__in=[memory.pk for memory in locked]).delete()
         IndexStatistics.objects.filter(owned_by(owner), documents=0).delete()
 
@@ -168,12 +167,6 @@ def hold_deletions(owner: Owner, memories: Sequence[Memory]) -> None:
         tombstone.row = by_id[tombstone.memory_id]
         tombstone.save(update_fields=["row"])
     states.refresh_memories(owner, by_id)
-
-
-def _prepare(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry]) -> None:
-    for memory, entry in zip(memories, entries, strict=True):
-        memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
-        memory.is_indexed, memory.token_count = True, entry.length
 
 
 def _session_state(owner: Owner, session: int, drafts: Sequence[Draft]) -> tuple[int, set[str], set[int], set[str]]:

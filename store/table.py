@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from store import cover, derived_memories
+from store import cover, derived_memories, storage
 from store.index import keyword
 from store.models import IN_LIVE_SESSION, IS_PURGED, MANUAL_ORIGINS, Memory, State, owned_by
 from store.states import IS_IN_TRASH
@@ -44,28 +44,23 @@ class MemoryTable:
         with transaction.atomic():
             locked = Memory.objects.select_for_update().filter(owned_by(owner), memory_id__in=wordings)
             memories = {memory.memory_id: memory for memory in locked.order_by("pk")}
-            removed: dict[int, keyword.Entry] = {}
-            added: dict[Memory, keyword.Entry] = {}
-            edited: list[tuple[Memory, str]] = []
+            former: dict[int, keyword.Entry] = {}
+            edited: dict[Memory, str] = {}
             for memory_id, wording in wordings.items():
                 memory = memories[memory_id]
-                old_entry, former_text = keyword.entry_of(memory), memory.text
+                entry, former_text = keyword.entry_of(memory), memory.text
                 memory.text, memory.category, memory.importance = wording
                 if memory.text == former_text:
-                    continue  # the index contains neither category nor importance
-                edited.append((memory, former_text))
+                    continue
+                edited[memory] = former_text
                 if memory.is_indexed:
-                    removed[memory.pk] = old_entry
+                    former[memory.pk] = entry
                 memory.is_indexed |= _is_copied_episode(memory)
-                if memory.is_indexed:
-                    added[memory] = keyword.entry_of(memory)
-                    memory.token_count = added[memory].length
-            keyword.remove(owner, removed)
-            if added:
-                keyword.add(owner, added)
-            fields = ["text", "category", "importance", "is_indexed", "token_count"]
-            Memory.objects.bulk_update(memories.values(), fields)
-            for memory, former_text in edited:
+            fields = ["text", "category", "importance"]
+            storage.replace(owner, former, list(edited), fields)
+            # No derived store holds category or importance.
+            Memory.objects.bulk_update([one for one in memories.values() if one not in edited], fields)
+            for memory, former_text in edited.items():
                 derived_memories.follow_edit(owner, memory, former_text)
             derived_memories.apply_edits(owner, wordings)
 

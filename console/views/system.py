@@ -34,7 +34,8 @@ from operations.cleanup import purge
 from operations.models import Job, Lease
 from resources.queries import pending_cleanups, unfinished
 from resources.tasks import MAINTENANCE
-from store.index import rebuild, words
+from store import derived
+from store.index import words
 from store.models import HourCount, PendingEmbedding
 
 ENGINE_SECONDS: Final = 2.0
@@ -183,7 +184,7 @@ def health(request: HttpRequest) -> HttpResponseBase:
             )
         ],
         "backlog": {
-            "index": rebuild.pending_count(),
+            "index": derived.pending_count(),
             "words": words.pending_count(),
             "embeddings": PendingEmbedding.objects.count(),
             "rollups": HourCount.objects.exclude(delta=0).count(),

@@ -36,7 +36,7 @@ from operations.reingest.messages import clear_entry, clear_source_messages
 from remote import deletions
 from resources.models import Attachment, Resource
 from resources.services import deletion
-from store import derived_memories
+from store import derived_memories, storage
 from store.index import keyword
 from store.models import Memory, Session, State, owned_by, owner_columns
 from store.port import Engine
@@ -174,8 +174,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
     derived_memories.purge(owner, row.memory_id)
     clear_source_messages(owner, row)
     clear_entry(owner, row)
-    if row.is_indexed:
-        keyword.remove(owner, {row.pk: keyword.entry_of(row)})
+    former = {row.pk: keyword.entry_of(row)} if row.is_indexed else {}
     emptied = Memory(
         pk=row.pk,
         **owner_columns(owner),
@@ -188,8 +187,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
         origin=Memory.Origin.REMOTE,
         state_since=timezone.now(),
     )
-    # An old row may have an id or time that is no longer accepted.
-    emptied.save(update_fields=_EMPTIED)
+    storage.replace(owner, former, [emptied], _EMPTIED)
     Override.objects.filter(row=row).delete()
     Tombstone.objects.filter(row=row).update(row=None, reason="")
     Tombstone.ledger.filter(row=row).delete()  # what followed from other decisions

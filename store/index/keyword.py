@@ -13,18 +13,17 @@ from typing import NamedTuple, Self
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
-from django.db.models import Q
+from django.db.models import Count, Q, Sum
 
 from core import readable
 from core.errors import EngineUnavailable
 from core.messages import MANAGE
 from core.messages import Message as _
 from documents.mime_types import search_words_of
-from store.index import VENDORS, pages, postgresql, words
-from store.models import IndexVersion, Memory, owner_values
+from store.index import VENDORS
+from store.models import IndexStatistics, IndexVersion, Memory, owned_by, owner_values
 from store.text.tokens import TOKENIZER_VERSION, day_tokens, tokenize, weight
 from store.types import Owner
-from store.vectors import fill, spaces
 
 PREFIX_CHARS = 12
 _BATCH_ROWS = 200
@@ -45,7 +44,6 @@ _UPDATE_STATISTICS = """
     ON CONFLICT (user_id, app_id, project_id) DO UPDATE SET
         documents = store_indexstatistics.documents + excluded.documents,
         tokens = store_indexstatistics.tokens + excluded.tokens
-    RETURNING EXISTS (SELECT 1 FROM store_embeddingspace WHERE is_active)
 """
 
 
@@ -97,45 +95,18 @@ def prefix_of(owner: Owner) -> str:
     return base64.b32encode(digest).decode().lower()[:PREFIX_CHARS]
 
 
-def add(owner: Owner, entries: Mapping[Memory, Entry]) -> None:
-    """Add saved memories to the index. Call inside the transaction that writes their rows, after that."""
-    if not entries:
-        return
-    with_lengths = [(memory, entry.length) for memory, entry in entries.items()]
-    packed = {memory.id: entry.packed for memory, entry in entries.items()}
-    with connection.cursor() as cursor:
-        has_vectors = _update_statistics(cursor, owner, len(entries), sum(length for _, length in with_lengths))
-        for rows in _batches(packed):
-            VENDORS[connection.vendor].add(cursor, prefix_of(owner), rows)
-        words.put(cursor, packed)
-        pages.add(cursor, owner, with_lengths)
-        if has_vectors:
-            spaces.mark_pending(cursor, packed)
+def add(cursor: CursorWrapper, owner: Owner, entries: Mapping[Memory, Entry]) -> None:
+    """Add saved memories to the index. Raises: `EngineUnavailable` for an index of another tokenizer."""
+    _update_statistics(cursor, owner, len(entries), sum(entry.length for entry in entries.values()))
+    for rows in _batches({memory.pk: entry.packed for memory, entry in entries.items()}):
+        VENDORS[connection.vendor].add(cursor, prefix_of(owner), rows)
 
 
-def add_groups(cursor: CursorWrapper, groups: Sequence[tuple[Owner, Sequence[tuple[Memory, Entry]]]]) -> None:
-    """Add saved memories of many owners, each owner once, by COPY (PostgreSQL)."""
-    has_vectors = False
-    for owner, entries in groups:
-        has_vectors = _update_statistics(cursor, owner, len(entries), sum(entry.length for _, entry in entries))
-    prefixed = ((prefix_of(owner), entries) for owner, entries in groups)
-    postgresql.copy(cursor, ((prefix, memory.id, one.packed) for prefix, of in prefixed for memory, one in of))
-    words.copy(cursor, ((memory.id, entry.packed) for _, entries in groups for memory, entry in entries))
-    pages.add_groups(cursor, [(owner, [(memory, entry.length) for memory, entry in of]) for owner, of in groups])
-    if has_vectors:
-        spaces.mark_pending(cursor, [memory.id for _, entries in groups for memory, _ in entries])
-
-
-def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
-    """Remove memories (by row id) from the index. Call inside the transaction that deletes or changes their rows."""
-    if not entries:
-        return
-    with connection.cursor() as cursor:
-        _update_statistics(cursor, owner, -len(entries), -sum(entry.length for entry in entries.values()))
-        for rows in _batches({row: entry.packed for row, entry in entries.items()}):
-            VENDORS[connection.vendor].remove(cursor, prefix_of(owner), rows)
-    pages.remove(owner, entries)
-    fill.forget(owner, entries)
+def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) -> None:
+    """Remove memories (by row id) from the index."""
+    _update_statistics(cursor, owner, -len(entries), -sum(entry.length for entry in entries.values()))
+    for rows in _batches({row: entry.packed for row, entry in entries.items()}):
+        VENDORS[connection.vendor].remove(cursor, prefix_of(owner), rows)
 
 
 def is_filled(owner: Owner) -> bool:
@@ -146,10 +117,52 @@ def is_filled(owner: Owner) -> bool:
 
 
 def clear() -> None:
-    """Empty the index of all users."""
+    """Remove all entries."""
     VENDORS[connection.vendor].clear()
-    words.clear()
-    pages.clear()
+
+
+def empty() -> None:
+    """Empty the index of all users, with its statistics; it is one of this tokenizer then."""
+    clear()
+    IndexStatistics.objects.all().delete()
+    IndexVersion.objects.all().delete()
+    IndexVersion.objects.create(tokenizer=TOKENIZER_VERSION)
+
+
+def is_current() -> bool:
+    """Return True if this tokenizer built the index, or it is empty."""
+    return version() in {None, TOKENIZER_VERSION}
+
+
+def differences(owners: Sequence[Owner]) -> Iterator[str]:
+    """Compare the index of some owners with their memories, and the totals of all; yield the differences."""
+    indexed = Memory.objects.filter(is_indexed=True)
+    with connection.cursor() as cursor:
+        found = VENDORS[connection.vendor].indexed(cursor)
+    expected = set(indexed.filter(token_count__gt=0).values_list("pk", flat=True))
+    if missing := len(expected - found):
+        yield f"{missing:,} memories are missing"
+    empty = set(indexed.filter(token_count=0).values_list("pk", flat=True))
+    if surplus := len(found - expected - empty):
+        yield f"{surplus:,} entries are orphaned"
+    counted = IndexStatistics.objects.aggregate(documents=Sum("documents"), tokens=Sum("tokens"))
+    are = indexed.aggregate(documents=Count("pk"), tokens=Sum("token_count"))
+    for name, number in are.items():
+        if (counted[name] or 0) != (number or 0):
+            yield f"the statistics count {counted[name] or 0:,} {name} instead of {number or 0:,}"
+    for owner in owners:
+        if wrong := _differing(owner):
+            yield f"{wrong:,} memories of {owner.user_id} have other words"
+
+
+def _differing(owner: Owner) -> int:
+    """Return how many of an owner's memories have another entry than their row gives."""
+    memories = Memory.objects.filter(owned_by(owner), is_indexed=True)
+    vendor, prefix = VENDORS[connection.vendor], prefix_of(owner)
+    fresh = {memory.pk: vendor.counts_of(prefix, entry_of(memory).packed) for memory in memories.iterator()}
+    with connection.cursor() as cursor:
+        held = vendor.entries(cursor, prefix, list(fresh))
+    return sum(held.get(pk, {}) != fresh.get(pk, {}) for pk in held.keys() | fresh.keys())
 
 
 def version() -> str | None:
@@ -167,7 +180,7 @@ def require_current_version() -> None:
         IndexVersion.objects.create(tokenizer=TOKENIZER_VERSION)
     elif built_by != TOKENIZER_VERSION:
         raise EngineUnavailable(
-            _("The keyword index was built by another version. Run `%(manage)s rebuild_index`.", manage=MANAGE)
+            _("The keyword index was built by another version. Run `%(manage)s rebuild`.", manage=MANAGE)
         )
 
 
@@ -207,16 +220,13 @@ def _tokens_of_day(number: int) -> tuple[str, ...]:
     return tuple(day_tokens(readable.moment(number * _DAY_MS).date()))
 
 
-def _update_statistics(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> bool:
-    """Update the statistics of an index of this tokenizer; return True if vectors are in use.
+def _update_statistics(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> None:
+    """Update the statistics of an index of this tokenizer, whose row is the lock of all who write for the owner.
 
     Raises: `EngineUnavailable` for an index of another tokenizer.
     """
     values = [*owner_values(owner), documents, tokens, TOKENIZER_VERSION]
     cursor.execute(_UPDATE_STATISTICS, values)
-    counted = cursor.fetchone()
-    if counted is None:
+    if cursor.rowcount == 0:
         require_current_version()
         cursor.execute(_UPDATE_STATISTICS, values)
-        counted = cursor.fetchone()
-    return counted is not None and bool(counted[0])

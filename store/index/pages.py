@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from store import cover
+from store.index.keyword import Entry
 from store.models import FactPage, IndexStatistics, Memory, owned_by, owner_values
 from store.types import Owner
 
@@ -61,46 +62,25 @@ _REPLACE = """
     DO UPDATE SET facts = excluded.facts, names = excluded.names, layout = excluded.layout
 """
 _WRITE = f"INSERT INTO store_factpage ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, {LAYOUT}) {_REPLACE}"
-_LAST_OF_MANY = """
-    SELECT found.user_id, found.app_id, found.project_id, page.number, page.facts, page.names, page.layout
-    FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS found (user_id, app_id, project_id) CROSS JOIN LATERAL (
-        SELECT number, facts, names, layout FROM store_factpage p
-        WHERE p.user_id = found.user_id AND p.app_id = found.app_id AND p.project_id = found.project_id
-        ORDER BY number DESC LIMIT 1
-    ) page
-"""
-_WRITE_MANY = f"""
-    INSERT INTO store_factpage ({_COLUMNS})
-    SELECT *, {LAYOUT} FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::bytea[], %s::text[]) {_REPLACE}
-"""
 _DELETE = f"DELETE FROM store_factpage {_OF_OWNER} AND number = %s"
 _DELETE_ALL = f"DELETE FROM store_factpage {_OF_OWNER}"
 
 
-def add(cursor: CursorWrapper, owner: Owner, with_lengths: Iterable[tuple[Memory, int]]) -> None:
-    """Add saved memories of one owner, each with the length of its text in tokens; ignore memories of others."""
+def add(cursor: CursorWrapper, owner: Owner, entries: Mapping[Memory, Entry]) -> None:
+    """Add saved memories of one owner; ignore memories of others."""
     owned = owner_values(owner)
     key = (owner.user_pk, owner.app_id, owner.project_id)
-    rows = [row for row in with_lengths if (row[0].user_id, row[0].app_id, row[0].project_id) == key]
+    rows = [
+        (memory, entry.length)
+        for memory, entry in entries.items()
+        if (memory.user_id, memory.app_id, memory.project_id) == key
+    ]
     cursor.execute(_LAST, owned)
     last = cursor.fetchone()
     if last and last[-1] != LAYOUT:
         last = _rewrite(cursor, owner, besides={row.id for row, _length in rows})
     for page in _filled(last, rows):
         cursor.execute(_WRITE, [*owned, *page])
-
-
-def add_groups(cursor: CursorWrapper, groups: Sequence[tuple[Owner, Sequence[tuple[Memory, int]]]]) -> None:
-    """Add saved memories of many owners, each owner once, by two statements (PostgreSQL)."""
-    owners = [(owner.user_pk, owner.app_id, owner.project_id) for owner, _rows in groups]
-    cursor.execute(_LAST_OF_MANY, [list(column) for column in zip(*owners, strict=True)])
-    last = {row[:3]: row[3:] for row in cursor.fetchall()}
-    for key, (owner, rows) in zip(owners, groups, strict=True):
-        if key in last and last[key][-1] != LAYOUT:
-            last[key] = _rewrite(cursor, owner, besides={row.id for row, _length in rows})
-    with_last = ((key, last.get(key), rows) for key, (_owner, rows) in zip(owners, groups, strict=True))
-    pages = [(*key, *page) for key, of, rows in with_last for page in _filled(of, rows)]
-    cursor.execute(_WRITE_MANY, [list(column) for column in zip(*pages, strict=True)])
 
 
 def _filled(last: tuple[Any, ...] | None, rows: Sequence[tuple[Memory, int]]) -> Iterator[tuple[int, bytes, str]]:
@@ -117,24 +97,23 @@ def _filled(last: tuple[Any, ...] | None, rows: Sequence[tuple[Memory, int]]) ->
         yield number, facts, orjson.dumps(list(places)).decode()
 
 
-def remove(owner: Owner, pks: Collection[int]) -> None:
+def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) -> None:
     """Remove memories (by row id)."""
-    owned, removed = owner_values(owner), np.fromiter(pks, "<i8")
-    with connection.cursor() as cursor:
+    owned, removed = owner_values(owner), np.fromiter(entries, "<i8")
+    cursor.execute(_ALL, owned)
+    pages = cursor.fetchall()
+    if any(page[-1] != LAYOUT for page in pages):
+        _rewrite(cursor, owner)
         cursor.execute(_ALL, owned)
         pages = cursor.fetchall()
-        if any(page[-1] != LAYOUT for page in pages):
-            _rewrite(cursor, owner)
-            cursor.execute(_ALL, owned)
-            pages = cursor.fetchall()
-        for number, packed, names, _layout in pages:
-            facts = np.frombuffer(packed, FACTS)
-            remaining = facts[~np.isin(facts["pk"], removed)]
-            if not len(remaining):
-                cursor.execute(_DELETE, [*owned, number])
-            elif len(remaining) < len(facts):
-                used = _compact_names(remaining, orjson.loads(names))
-                cursor.execute(_WRITE, [*owned, number, remaining.tobytes(), orjson.dumps(used).decode()])
+    for number, packed, names, _layout in pages:
+        facts = np.frombuffer(packed, FACTS)
+        remaining = facts[~np.isin(facts["pk"], removed)]
+        if not len(remaining):
+            cursor.execute(_DELETE, [*owned, number])
+        elif len(remaining) < len(facts):
+            used = _compact_names(remaining, orjson.loads(names))
+            cursor.execute(_WRITE, [*owned, number, remaining.tobytes(), orjson.dumps(used).decode()])
 
 
 def write_cover(owner: Owner, memories: Collection[Memory]) -> None:
@@ -157,40 +136,73 @@ def write_cover(owner: Owner, memories: Collection[Memory]) -> None:
                 cursor.execute(_WRITE, [*owned, number, facts.tobytes(), names])
 
 
-def clear() -> None:
+def empty() -> None:
     """Remove the memories of all users."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM store_factpage")
 
 
-def update(owner: Owner) -> int:
-    """Write the owner's pages again if one has another layout; return the number of memories in them."""
+def rebuild(owner: Owner, *, if_outdated: bool = False) -> int:
+    """Write the owner's pages again from the rows; return the number of memories in them. Writers wait meanwhile.
+
+    `if_outdated`: only if one has another layout.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         # The lock that every writer of the pages holds.
         list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))
-        if not FactPage.objects.filter(owned_by(owner)).exclude(layout=LAYOUT).exists():
+        if if_outdated and not FactPage.objects.filter(owned_by(owner)).exclude(layout=LAYOUT).exists():
             return 0
         _rewrite(cursor, owner)
         return Memory.objects.filter(owned_by(owner), is_indexed=True).count()
 
 
-def outdated() -> Iterator[Owner]:
-    """Yield the owners of pages of another layout."""
-    pages = FactPage.objects.exclude(layout=LAYOUT).select_related("user")
-    yield from dict.fromkeys(page.owner for page in pages.defer("facts", "names"))
+def is_current() -> bool:
+    """Return True if all pages have the layout of this version."""
+    return not FactPage.objects.exclude(layout=LAYOUT).exists()
+
+
+def differences(owners: Sequence[Owner]) -> Iterator[str]:
+    """Compare the pages of some owners with their memories, and the totals of all; yield the differences."""
+    of_layout = FactPage.objects.filter(layout=LAYOUT)
+    held = sum(len(facts) // FACTS.itemsize for facts in of_layout.values_list("facts", flat=True).iterator())
+    indexed = Memory.objects.filter(is_indexed=True).count()
+    if is_current() and held != indexed:
+        yield f"the pages hold {held:,} memories instead of {indexed:,}"
+    for owner in owners:
+        written = of_layout.filter(owned_by(owner)).values_list("number", "facts", "names")
+        found = _unpacked((number, bytes(facts), names) for number, facts, names in written)
+        fresh = _unpacked(_filled(None, _indexed(owner)))
+        if wrong := sum(found.get(pk) != fresh.get(pk) for pk in found.keys() | fresh.keys()):
+            yield f"{wrong:,} memories of {owner.user_id} have other facts"
+
+
+def _unpacked(pages: Iterable[tuple[int, bytes, str]]) -> dict[int, tuple[Any, ...]]:
+    """Return the facts of pages by row id, with names instead of their places."""
+    found: dict[int, tuple[Any, ...]] = {}
+    for _number, packed, packed_names in pages:
+        names = orjson.loads(packed_names)
+        for fact in np.frombuffer(packed, FACTS):
+            named = [names[place] if (place := int(fact[field])) < len(names) else None for field in NAMED]
+            others = [fact[field].item() for field in FACTS.names or () if field not in NAMED]
+            found[int(fact["pk"])] = (*others, *named)
+    return found
 
 
 def _rewrite(cursor: CursorWrapper, owner: Owner, besides: Collection[int] = ()) -> tuple[Any, ...] | None:
     """Write all pages of an owner from the rows, without some (by row id); return the last page."""
     owned = owner_values(owner)
     cursor.execute(_DELETE_ALL, owned)
-    indexed = Memory.objects.filter(owned_by(owner), is_indexed=True).only(*_PACKED)
-    rows = [(row, row.token_count) for row in indexed.iterator() if row.id not in besides]
     last = None
-    for page in _filled(None, rows):
+    for page in _filled(None, [row for row in _indexed(owner) if row[0].id not in besides]):
         cursor.execute(_WRITE, [*owned, *page])
         last = (*page, LAYOUT)
     return last
+
+
+def _indexed(owner: Owner) -> list[tuple[Memory, int]]:
+    """Return the owner's indexed memories, each with the length of its text in tokens."""
+    indexed = Memory.objects.filter(owned_by(owner), is_indexed=True).only(*_PACKED)
+    return [(row, row.token_count) for row in indexed.iterator()]
 
 
 def _compact_names(facts: Facts, names: Sequence[str]) -> list[str]:

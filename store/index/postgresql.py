@@ -5,14 +5,12 @@ at 16,383 in a long text.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
-
-from core.persistence import sql
 
 JSON_LIST = "SELECT jsonb_array_elements_text(%s::jsonb)"
 """A subquery of the texts in one parameter, a JSON list."""
@@ -47,14 +45,28 @@ def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> 
     cursor.execute(_ADD, [[pk for pk, _ in rows], [_vector(prefix, tokens) for _, tokens in rows]])
 
 
-def copy(cursor: CursorWrapper, rows: Iterable[tuple[str, int, str]]) -> None:
-    """Index new memories of many owners, given as prefix, row id and tokens."""
-    sql.copy(cursor, "store_keywords", ("memory_id", "tokens"), ((pk, _vector(prefix, of)) for prefix, pk, of in rows))
-
-
 def remove(cursor: CursorWrapper, _prefix: str, rows: Sequence[tuple[int, str]]) -> None:
     """Remove memories from the index."""
     cursor.execute("DELETE FROM store_keywords WHERE memory_id = ANY(%s)", [[pk for pk, _ in rows]])
+
+
+def indexed(cursor: CursorWrapper) -> set[int]:
+    """Return the row ids of all indexed memories."""
+    cursor.execute("SELECT memory_id FROM store_keywords WHERE tokens <> ''::tsvector")
+    return {row for (row,) in cursor.fetchall()}
+
+
+def entries(cursor: CursorWrapper, prefix: str, pks: Sequence[int]) -> dict[int, dict[str, int]]:
+    """Return the count of each token of the memories, without `prefix`, by row id."""
+    found: dict[int, dict[str, int]] = {}
+    cursor.execute(
+        "SELECT k.memory_id, u.lexeme, u.positions[1] FROM store_keywords k, unnest(k.tokens) u "
+        "WHERE k.memory_id = ANY(%s)",
+        [list(pks)],
+    )
+    for row, term, count in cursor.fetchall():
+        found.setdefault(row, {})[term.removeprefix(prefix)] = count
+    return found
 
 
 def clear() -> None:
@@ -62,14 +74,18 @@ def clear() -> None:
         cursor.execute("TRUNCATE store_keywords")
 
 
-def _vector(prefix: str, tokens: str) -> str:
-    """Return a `tsvector` as text. It holds a mebibyte: of more different words, the last ones are not indexed."""
+def counts_of(prefix: str, tokens: str) -> dict[str, int]:
+    """Return the count of each token. A vector holds a mebibyte: the last of more different words are left out."""
     counted = Counter(tokens.split(" ") if tokens else ())
-    lexemes = [prefix + token for token in counted]
-    if sum(map(len, lexemes)) * _MAX_CHAR_BYTES + len(lexemes) * _POSITION_BYTES > _MAX_VECTOR_BYTES:
-        sizes = accumulate(len(lexeme.encode()) + _POSITION_BYTES for lexeme in lexemes)
-        lexemes = [lexeme for lexeme, size in zip(lexemes, sizes, strict=True) if size <= _MAX_VECTOR_BYTES]
-    return " ".join(f"{_quoted(lexeme)}:{count}" for lexeme, count in zip(lexemes, counted.values(), strict=False))
+    most = sum(map(len, counted)) * _MAX_CHAR_BYTES + len(counted) * (len(prefix) + _POSITION_BYTES)
+    if most <= _MAX_VECTOR_BYTES:
+        return dict(counted)
+    sizes = accumulate(len((prefix + token).encode()) + _POSITION_BYTES for token in counted)
+    return {token: counted[token] for token, size in zip(counted, sizes, strict=True) if size <= _MAX_VECTOR_BYTES}
+
+
+def _vector(prefix: str, tokens: str) -> str:
+    return " ".join(f"{_quoted(prefix + token)}:{count}" for token, count in counts_of(prefix, tokens).items())
 
 
 def _quoted(token: str) -> str:

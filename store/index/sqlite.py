@@ -3,6 +3,7 @@
 SQLite's own rank is not used, because it weighs words by the rows of all users.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,6 +42,30 @@ def remove(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) 
         "INSERT INTO store_keywords (store_keywords, rowid, tokens) VALUES ('delete', %s, %s)",
         _prefixed(prefix, rows),
     )
+
+
+def counts_of(_prefix: str, tokens: str) -> dict[str, int]:
+    """Return the count of each token."""
+    return dict(Counter(tokens.split(" ") if tokens else ()))
+
+
+def indexed(cursor: CursorWrapper) -> set[int]:
+    """Return the row ids of all indexed memories. Raises: `DatabaseError` for a damaged index."""
+    cursor.execute("INSERT INTO store_keywords (store_keywords) VALUES ('integrity-check')")
+    cursor.execute("SELECT DISTINCT doc FROM store_keyword_postings")
+    return {row for (row,) in cursor.fetchall()}
+
+
+def entries(cursor: CursorWrapper, prefix: str, _pks: Sequence[int]) -> dict[int, dict[str, int]]:
+    """Return the count of each token that begins with `prefix`, without it, by row id."""
+    found: dict[int, dict[str, int]] = {}
+    cursor.execute(
+        "SELECT doc, term, count(*) FROM store_keyword_postings WHERE term >= %s AND term < %s GROUP BY doc, term",
+        [prefix, prefix + chr(0x10FFFF)],
+    )
+    for row, term, count in cursor.fetchall():
+        found.setdefault(row, {})[term.removeprefix(prefix)] = count
+    return found
 
 
 def clear() -> None:

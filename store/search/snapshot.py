@@ -121,7 +121,7 @@ def read(
     if space is not None and not parts[_SPACE]:
         raise EmbeddingSpaceChanged
     if any(row[2] != LAYOUT for row in parts[_FACTS]):
-        pages.update(owner)
+        pages.rebuild(owner, if_outdated=True)
         return read(owner, terms, prefix, sessions=sessions, space=space, with_hidden=with_hidden, left_out=left_out)
     return _snapshot(parts, with_hidden=with_hidden, left_out=cover.left_out() if left_out is None else left_out)
 

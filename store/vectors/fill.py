@@ -8,17 +8,19 @@ import hashlib
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
 import numpy as np
 from django.db import transaction
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 from django.utils import timezone
 
 from core.background.leases import claimed
 from core.persistence.database_errors import database_errors
+from store.index.keyword import Entry
 from store.models import Embedding, EmbeddingSpace, IndexStatistics, Memory, PendingEmbedding, owned_by
 from store.types import Owner
 from store.vectors import pages, spaces
@@ -91,11 +93,38 @@ def write(space: EmbeddingSpace, memories: Sequence[Memory], source: EmbeddingCl
     return len(memories)
 
 
-def forget(owner: Owner, pks: Collection[int]) -> None:
-    """Remove memories (by row id) from all vectors. Call inside the transaction that removes or changes them."""
-    PendingEmbedding.objects.filter(pk__in=list(pks)).delete()
-    if Embedding.objects.filter(memory__in=list(pks)).delete()[0]:
-        pages.remove(owner, pks)
+def add(cursor: CursorWrapper, _owner: Owner, entries: Mapping[Memory, Entry]) -> None:
+    """Mark saved memories as pending, if a model is configured; otherwise `mark_missing_pending` does later."""
+    if wanted_model() is not None:
+        spaces.mark_pending(cursor, [memory.pk for memory in entries])
+
+
+def remove(_cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) -> None:
+    """Remove memories (by row id) from all vectors."""
+    PendingEmbedding.objects.filter(pk__in=list(entries)).delete()
+    if Embedding.objects.filter(memory__in=list(entries)).delete()[0]:
+        pages.remove(owner, entries)
+
+
+def differences(owners: Sequence[Owner]) -> Iterator[str]:
+    """Compare the vectors of some owners with their texts and pages, and the totals of all; yield the differences."""
+    if wanted_model() is not None and spaces.has_unmarked():
+        yield "memories without a vector are not marked as pending"
+    unindexed = Embedding.objects.filter(memory__is_indexed=False, memory__origin=Memory.Origin.REMOTE)
+    if orphaned := unindexed.exclude(memory__memory_type=Memory.Type.EPISODE).count():  # others wait for the index
+        yield f"{orphaned:,} vectors are of memories that no index holds"
+    usable = Embedding.objects.exclude(vector=_NO_VECTOR).count()
+    if pages.is_current() and (held := pages.count()) != usable:
+        yield f"the pages hold {held:,} vectors instead of {usable:,}"
+    for owner in owners:
+        of_owner = Embedding.objects.filter(
+            memory__user=owner.user_pk, memory__app_id=owner.app_id, memory__project_id=owner.project_id
+        )
+        texts = of_owner.values_list("digest", "memory__text").iterator()
+        if wrong := sum(bytes(digest) != digest_of(text) for digest, text in texts):
+            yield f"{wrong:,} vectors of {owner.user_id} are of other texts"
+        if wrong := pages.differing(owner):
+            yield f"{wrong:,} vectors of {owner.user_id} are not in the pages as they are stored"
 
 
 def digest_of(text: str) -> bytes:

@@ -4,7 +4,7 @@ There is no approximate index. The best results are compared again by their half
 error of quantization. A writer holds the lock on the user's index statistics, as for `store.index.pages`.
 
 A page of another layout is never read. It is written again from the vectors by the next write of its owner, by `update`
-in the background, and by `manage.py rebuild_index`.
+in the background, and by `manage.py rebuild`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from django.db import connection, transaction
 
 from store.index.pages import PAGE_ROWS
-from store.models import Embedding, IndexStatistics, VectorPage, owned_by, owner_values
+from store.models import Embedding, EmbeddingSpace, IndexStatistics, VectorPage, owned_by, owner_values
 from store.search.snapshot import Reals, Snapshot, places_of
 from store.types import Owner
 from store.vectors.client import Vectors
@@ -94,6 +94,44 @@ def update() -> int:
             list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))
             _rewrite(owner, space)
     return len(found)
+
+
+def rebuild(owner: Owner) -> int:
+    """Write an owner's pages of all spaces again from the vectors; return the number of pages. Writers wait."""
+    with transaction.atomic():
+        list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))
+        for space in EmbeddingSpace.objects.values_list("pk", flat=True):
+            _rewrite(owner, space)
+        return VectorPage.objects.filter(owned_by(owner)).count()
+
+
+def is_current() -> bool:
+    """Return True if all pages have the layout of this version."""
+    return not VectorPage.objects.exclude(layout=LAYOUT).exists()
+
+
+def count() -> int:
+    """Return the number of vectors in all pages of this layout."""
+    of_layout = VectorPage.objects.filter(layout=LAYOUT).values_list("rows", flat=True)
+    return sum(len(rows) // ROWS.itemsize for rows in of_layout.iterator())
+
+
+def differing(owner: Owner) -> int:
+    """Return how many of an owner's vectors are not in the pages as they are stored, or only there."""
+    wrong = 0
+    for space in EmbeddingSpace.objects.values_list("pk", flat=True):
+        held: dict[int, bytes] = {}
+        for page in VectorPage.objects.filter(owned_by(owner), space=space, layout=LAYOUT):
+            rows = np.frombuffer(page.rows, ROWS)
+            codes = np.frombuffer(page.codes, CODES).reshape(len(rows), -1)
+            held |= {int(row["pk"]): row.tobytes() + code.tobytes() for row, code in zip(rows, codes, strict=True)}
+        fresh: dict[int, bytes] = {}
+        for batch in _batches(owner, space, ()):
+            vectors = np.stack([np.frombuffer(vector, HALF).astype(np.float32) for _pk, vector in batch])
+            for row, code in zip(*_quantize([pk for pk, _vector in batch], vectors), strict=True):
+                fresh[int(row["pk"])] = row.tobytes() + code.tobytes()
+        wrong += sum(held.get(pk) != fresh.get(pk) for pk in held.keys() | fresh.keys())
+    return wrong
 
 
 def _rewrite(owner: Owner, space: int, besides: Collection[int] = ()) -> None:

@@ -10,8 +10,7 @@ from django.db import connection, transaction
 
 from core.persistence.sql import temporary_data_on_disk
 from operations.cleanup import compaction
-from store import rollups
-from store.index import rebuild
+from store import derived, rollups
 
 DEFAULT, FILE, MEMORY = range(3)
 pytestmark = [
@@ -47,7 +46,7 @@ def test_a_transaction_goes_on_as_it_began() -> None:
 
 @pytest.mark.parametrize(
     "work",
-    [rebuild.empty, rollups.recount, lambda: compaction.compact(however_large=True)],
+    [derived.empty_keywords, rollups.recount, lambda: compaction.compact(however_large=True)],
     ids=["index", "rollups", "file"],
 )
 def test_what_touches_all_there_is_lies_on_the_disk(work: Callable[[], object]) -> None:

@@ -12,7 +12,7 @@ from django.core.management import call_command
 
 from core.background.tasks import Round
 from operations.tasks import index_words
-from store.index import rebuild
+from store import derived
 from store.models import Memory, PendingEmbedding
 from store.vectors import fill
 from tests.conftest import Person
@@ -54,12 +54,12 @@ def test_new_copies_are_indexed_with_their_vectors(
 def test_copies_of_before_are_indexed_in_the_background(everos: StubUpstream, alice: Person) -> None:
     for number in range(3):
         say(alice, f"chat:c{number}", f"The bicycle number {number}")
-    rebuild.empty()  # so are copies, and messages that were sent, of versions before
+    derived.empty_keywords()  # so are copies, and messages that were sent, of versions before
     assert "The server or `--fix` adds 6 more." in doctor()
-    assert next(rebuild.fill(batch_rows=1)) == 1  # a background task that was stopped
-    assert rebuild.pending_count() == 5
+    assert next(derived.fill(batch_rows=1)) == 1  # a background task that was stopped
+    assert derived.pending_count() == 5
     assert index_words(Round()) is False
-    assert rebuild.pending_count() == 0
+    assert derived.pending_count() == 0
     assert_consistent(alice.owner)
     everos.fault("search", Fault(status=500, body={}), times=1000)
     assert len(found(search(alice))) == 3
@@ -67,6 +67,6 @@ def test_copies_of_before_are_indexed_in_the_background(everos: StubUpstream, al
 
 def test_doctor_indexes_copies(everos: StubUpstream, alice: Person) -> None:
     say(alice, "chat:c1", "The bicycle is red")
-    rebuild.empty()
+    derived.empty_keywords()
     assert "2 were added" in doctor("--fix")
     assert_consistent(alice.owner)

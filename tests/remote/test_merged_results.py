@@ -8,7 +8,7 @@ import pytest
 
 from engines.attached import AttachedEngine
 from engines.embedded.engine import EmbeddedEngine
-from store.index import rebuild
+from store import derived
 from store.models import IndexStatistics, Memory, Session
 from store.types import Hit, Owner, SearchRequest, Wording
 from tests.conftest import Person
@@ -56,7 +56,7 @@ def create_memory(
         created_at_ms=NOON,
         **values,
     )
-    assert sum(rebuild.fill()) == 1
+    assert sum(derived.fill()) == 1
 
 
 @pytest.fixture
@@ -189,11 +189,11 @@ def test_deleting_a_session_removes_its_index_entries(engine: AttachedEngine, al
 
 def test_overrides_survive_a_rebuild_of_the_index(engine: AttachedEngine, alice: Person, overridden: str) -> None:
     remember(engine, alice, "I like cake", "chat:2")
-    rebuild.empty()
-    assert sum(rebuild.fill()) == 4  # messages and their memories
+    derived.empty_keywords()
+    assert sum(derived.fill()) == 4  # messages and their memories
     assert_consistent(alice.owner)
     assert search_texts(engine, alice, "coffee") == ["I like coffee from Peru"]
-    assert rebuild.pending_count() == 0
+    assert derived.pending_count() == 0
 
 
 def test_the_embedded_engine_finds_overrides_too(alice: Person, overridden: str) -> None:

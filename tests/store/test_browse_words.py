@@ -14,9 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from store import browse
+from store import browse, derived
 from store.browse import Selection, words
-from store.index import rebuild
 from store.index import words as word_index
 from store.models import IS_LIVE, Memory, Session
 from store.table import MemoryTable, visible
@@ -62,14 +61,14 @@ def rows() -> list[Memory]:
         for name in ("1", "2", "hidden")
     ]
     Memory.objects.bulk_create(_row(chance, chance.choice(sessions), number) for number in range(ROWS))
-    sum(rebuild.fill(batch_rows=90))
-    sum(rebuild.fill_words(batch_rows=90))
+    sum(derived.fill(batch_rows=90))
+    sum(derived.fill_words(batch_rows=90))
     for user in users:
         owner = Owner(user.pk, user.user_id)
         edited = chance.sample([one.memory_id for one in Memory.objects.filter(user=user, state="live")], 20)
         wording = {name: Wording(sentence(chance), "user_memory_fact", 0.5) for name in edited}
         MemoryTable().replace(owner, wording)
-    sum(rebuild.fill_words())
+    sum(derived.fill_words())
     Session.objects.filter(session_id="chat:hidden").update(state="trashed", state_since=timezone.now())
     ninth = [memory.pk for memory in Memory.objects.all()[::9]]
     Memory.objects.filter(pk__in=ninth).update(state="trashed", state_since=timezone.now())
@@ -155,7 +154,7 @@ def test_the_index_holds_what_lists_can_show_and_nothing_else(rows: list[Memory]
     shown = visible(Memory.objects.all())
     assert entries().keys() == set(shown.values_list("pk", flat=True))
     assert word_index.pending_count() == 0
-    assert word_index.differences() == ""
+    assert list(word_index.differences(())) == []
 
 
 def test_what_an_external_engine_finds_is_queued_and_indexed_by_the_worker(alice: Person) -> None:
@@ -165,7 +164,7 @@ def test_what_an_external_engine_finds_is_queued_and_indexed_by_the_worker(alice
     memory.save()
     asked = Selection(words=required_tokens("green"))
     assert (browse.count(asked), word_index.pending_count()) == (0, 1)
-    assert sum(rebuild.fill_words()) == 1
+    assert sum(derived.fill_words()) == 1
     assert (browse.count(asked), word_index.pending_count()) == (1, 0)
     Memory.objects.update(text="black tea")
     assert (browse.count(asked), word_index.pending_count()) == (0, 1)
@@ -175,15 +174,15 @@ def test_what_an_external_engine_finds_is_queued_and_indexed_by_the_worker(alice
 
 def test_a_rebuild_fills_it_again(rows: list[Memory]) -> None:
     before = entries()
-    rebuild.empty()
+    derived.empty_keywords()
     assert set(entries()) < set(before)
-    call_command("rebuild_index", verbosity=0)
+    call_command("rebuild", verbosity=0)
     assert entries() == before
 
 
 def test_erased_memories_leave_no_words(rows: list[Memory]) -> None:
     Memory.objects.filter(user_id=rows[0].user_id).delete()
-    assert word_index.differences() == ""
+    assert list(word_index.differences(())) == []
     assert entries().keys() == set(visible(Memory.objects.all()).values_list("pk", flat=True))
 
 
@@ -193,7 +192,7 @@ def test_erased_memories_leave_no_words(rows: list[Memory]) -> None:
 )  # fmt: skip
 def test_nothing_that_is_asked_for_is_syntax(rows: list[Memory], asked: str) -> None:
     Memory.objects.filter(pk=rows[0].pk).update(text=asked, is_indexed=False)
-    sum(rebuild.fill_words())
+    sum(derived.fill_words())
     assert browse.count(Selection(words=required_tokens(asked))) >= 1
 
 

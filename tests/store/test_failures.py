@@ -15,7 +15,7 @@ from django.db import OperationalError, connection
 
 from core.errors import EngineUnavailable
 from engines.embedded.engine import EmbeddedEngine
-from store.index import rebuild
+from store import derived
 from store.models import IndexStatistics, IndexVersion, Memory, Session
 from store.types import SearchRequest
 from tests.conftest import Person, make_person
@@ -30,7 +30,7 @@ CALLS: dict[str, Callable[[EmbeddedEngine, Person], Any]] = {
     "flush": lambda engine, person: engine.flush(person.owner, "chat:open"),
     "delete": lambda engine, person: engine.delete(person.owner, "chat:c1"),
     "search": lambda engine, person: engine.search(person.owner, [SearchRequest("payment")]),
-    "rebuild": lambda _engine, _person: (rebuild.empty(), list(rebuild.fill(batch_rows=2))),
+    "rebuild": lambda _engine, _person: (derived.empty_keywords(), list(derived.fill(batch_rows=2))),
 }
 
 
@@ -95,7 +95,7 @@ def test_a_rebuild_that_crashes_at_any_statement_can_be_resumed(engine: Embedded
         except Crash:
             connection.close()
             assert_consistent(person.owner)
-        list(rebuild.fill())
+        list(derived.fill())
         assert state(person) == expected
     else:
         pytest.fail("the rebuild never ended")

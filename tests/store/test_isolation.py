@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from core.errors import EngineRefused
 from engines.embedded.engine import EmbeddedEngine
+from store import derived
 from store.index import keyword
 from store.models import IndexStatistics, Memory, Session
 from store.types import Owner, SearchRequest
@@ -122,8 +123,8 @@ def test_a_posting_that_refers_to_the_memory_of_another_user_is_ignored(
     remember(engine, alice.owner, "the payment is my own")
     remember(engine, bob.owner, "payment")
     foreign = Memory.objects.get(user_id=bob.user_pk)
-    keyword.remove(bob.owner, {foreign.pk: keyword.entry_of(foreign)})
-    keyword.add(alice.owner, {foreign: keyword.Entry.of({"payment": 9}, 1)})
+    derived.remove(bob.owner, {foreign.pk: keyword.entry_of(foreign)})
+    derived.add(alice.owner, {foreign: keyword.Entry.of({"payment": 9}, 1)})
     assert texts(search(engine, alice.owner, "payment", top_k=1)) == ["the payment is my own"]
 
 

@@ -15,7 +15,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from engines.embedded.engine import EmbeddedEngine
-from store import rollups, storage
+from store import rollups
 from store.index import keyword, pages, schema
 from store.models import FactPage, Memory, VectorPage, owned_by, owner_values
 from store.search.candidates import find_similar_notes
@@ -67,17 +67,12 @@ def remove_first(engine: EmbeddedEngine, owner: Owner) -> None:
 
 def rebuild_first(_engine: EmbeddedEngine, _owner: Owner) -> None:
     error = StringIO()
-    call_command("rebuild_index", stdout=StringIO(), stderr=error)
-    assert "pages: 1 users and scopes were written again" in error.getvalue()
+    call_command("rebuild", stdout=StringIO(), stderr=error)
+    assert "facts: 4 of 5 memories" in error.getvalue()
     assert not FactPage.objects.exclude(layout=pages.LAYOUT).exists()
 
 
-def add_groups_first(_engine: EmbeddedEngine, owner: Owner) -> None:
-    memory = Memory(memory_id="g1", memory_type="episode", text="In a group", created_at_ms=NOON_MS)
-    storage.insert_groups([(owner, [memory])])
-
-
-@pytest.mark.parametrize("first", [search_first, add_first, remove_first, rebuild_first, add_groups_first])
+@pytest.mark.parametrize("first", [search_first, add_first, remove_first, rebuild_first])
 def test_pages_of_another_layout_keep_the_notes_of_an_agent_private(
     engine: EmbeddedEngine, alice: Person, bob: Person, first: Callable[[EmbeddedEngine, Owner], None]
 ) -> None:

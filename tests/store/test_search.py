@@ -234,7 +234,7 @@ def test_reading_a_few_memories_does_not_scan_all_of_the_user(
 def test_a_query_does_not_scan_the_memories_of_others(engine: EmbeddedEngine, alice: Person, words: int) -> None:
     remember(engine, alice.owner, "word0")
     with CaptureQueriesContext(connection) as captured, connection.cursor() as cursor:
-        postgresql.copy(cursor, (("others", -number, f"word{number % 90} day") for number in range(1, 5001)))
+        postgresql.add(cursor, "others", [(-number, f"word{number % 90} day") for number in range(1, 5001)])
         cursor.execute("ANALYZE store_keywords")
         assert texts(search(engine, alice.owner, " ".join(f"word{number}" for number in range(words)))) == ["word0"]
         [statement] = [query["sql"] for query in captured if "store_keywords k" in query["sql"]]

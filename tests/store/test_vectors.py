@@ -15,7 +15,7 @@ from core.errors import EngineUnavailable
 from core.limits.concurrency import search_lock
 from core.network.model_endpoint import Pause
 from engines.embedded.engine import EmbeddedEngine
-from store.index import rebuild
+from store import derived
 from store.models import Embedding, EmbeddingSpace, IndexVersion, Memory, PendingEmbedding, VectorPage, owned_by
 from store.types import Owner, SearchRequest, SearchResult, Wording
 from store.vectors import fill, pages, spaces
@@ -539,8 +539,8 @@ def test_rebuilding_the_index_keeps_the_vectors(engine: EmbeddedEngine, alice: P
     remember(engine, alice.owner, "The automobile is red", "A quiet lake", "car keys")
     before = search_result(engine, alice.owner, "car").hits
     calls = len(stub.bodies)
-    rebuild.empty()
-    list(rebuild.fill())
+    derived.empty_keywords()
+    list(derived.fill())
     assert search_result(engine, alice.owner, "car").hits == before
     assert_all_embedded(alice.owner)
     assert len(stub.bodies) == calls

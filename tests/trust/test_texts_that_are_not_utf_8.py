@@ -84,7 +84,7 @@ def test_the_row_is_deleted_restored_exported_and_erased(column: str, alice: Per
     call(alice, "delete", f"/memories/{bad}")
     assert [item["memory_id"] for item in call(alice, "get", "/memories/trash")["trash"]] == [bad]
     call(alice, "post", f"/memories/{bad}/restore")
-    call_command("rebuild_index", stdout=StringIO())
+    call_command("rebuild", stdout=StringIO())
     export = tmp_path / "all.tar"
     call_command("export_memory", str(export), "--all", stdout=StringIO(), stderr=StringIO())
     call_command("export_memory", str(tmp_path / "md"), "--markdown", "--all", stdout=StringIO(), stderr=StringIO())

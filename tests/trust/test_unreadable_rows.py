@@ -96,7 +96,7 @@ def test_decisions_about_the_row_work(bad: str, alice: Person, admin_client: Cli
     assert admin_client.get("/admin/memory/trash/").status_code == 200
     assert [item["memory_id"] for item in call(alice, "get", "/memories/trash")["trash"]] == [bad]
     call(alice, "post", f"/memories/{bad}/restore")
-    call_command("rebuild_index", stdout=StringIO())
+    call_command("rebuild", stdout=StringIO())
     call(alice, "delete", "/sessions/chat:c1")
     call_command("purge_trash", "--older-than", "0", stdout=StringIO())
     assert not Memory.objects.exists()

@@ -23,7 +23,7 @@ class Command(serve.Command):
         listener = serving.listen(plan)
         call_command("migrate", verbosity=0)
         serving.check(plan)
-        call_command("rebuild_index", quiet=True)
+        call_command("rebuild", quiet=True)
         call_command("ensure_operator", host=plan.host, port=listener.getsockname()[1])
         connections.close_all()
         serving.run(plan, listener)

@@ -65,7 +65,8 @@ def make(number: int, users: int, *, days: int, seed: int, is_indexed: bool, rep
                 groups.setdefault(owner, []).extend(_conversation(chance, session, owner, at, length))
                 done += length
             if is_indexed:
-                storage.insert_groups(list(groups.items()))
+                for owner, memories in groups.items():
+                    storage.insert(owner, memories)
             else:
                 Memory.objects.bulk_create(memory for memories in groups.values() for memory in memories)
         rollups.settle()

@@ -22,7 +22,7 @@ from remote import residue
 from remote.everos import EverOS
 from remote.models import OutboxEntry, Resend
 from resources import services
-from store.index import rebuild
+from store import derived
 from store.models import Memory, PendingDeletion, Session
 from tests.operations.reingest.conftest import ACTOR, SwitchedGateway, begin
 from tests.remote.conftest import NOON, no_wait
@@ -334,7 +334,7 @@ def test_an_archive_of_the_time_between_continues(gateway: SwitchedGateway, stor
     assert remote.copy_memories(gateway.owner, session) == 1
     gateway.export_and_import(tmp_path / "all.tar")
     assert gateway.find_memory("bicycle").memory_id == former
-    list(rebuild.fill())  # as a background task does
+    list(derived.fill())  # as a background task does
     assert len(gateway.search_texts("bicycle")) == 1
     again(gateway)
     assert len(gateway.search_texts("bicycle")) == 1

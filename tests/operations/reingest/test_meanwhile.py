@@ -26,8 +26,7 @@ from remote.everos import EverOS
 from remote.models import OutboxEntry, Resend
 from remote.sources import DERIVED_AGAIN
 from resources import services
-from store import cover
-from store.index import rebuild
+from store import cover, derived
 from store.models import IS_LIVE, Memory, Session
 from store.table import visible
 from store.types import ContentItem, Message
@@ -312,7 +311,7 @@ def test_an_archive_of_an_open_one(gateway: SwitchedGateway, step: str, tmp_path
     gateway.add_and_flush("chat:1", "the bicycle is red")
     until(gateway, step)
     gateway.export_and_import(tmp_path / "all.tar")
-    list(rebuild.fill())
+    list(derived.fill())
     assert len(seen(gateway, "bicycle")) == 1
     gateway.detach()
     assert len(seen(gateway, "bicycle")) == 1

@@ -22,7 +22,7 @@ from remote import outbox
 from remote.models import OutboxEntry
 from resources import services
 from resources.models import Attachment
-from store.index import rebuild
+from store import derived
 from store.models import Memory, Session
 from store.types import ContentItem, Message
 from tests.operations.reingest.conftest import ACTOR, SwitchedGateway
@@ -324,8 +324,8 @@ def test_decisions_survive_the_reingestion_of_a_file(detached: SwitchedGateway, 
     old = detached.find_memory("tea")
     # As if an older version had read less of the file.
     Memory.objects.filter(pk=old.pk).update(text=old.text + " ...", is_indexed=False)
-    rebuild.empty()
-    list(rebuild.fill())
+    derived.empty_keywords()
+    list(derived.fill())
     outcome = detached.ingest()
     assert outcome.is_ok
     assert outcome.counts["replaced"] == 3

@@ -1,0 +1,258 @@
+"""`manage.py rebuild`: searches return the same after a rebuild, even if it was interrupted. Faults are found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from io import StringIO
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.models import F
+
+from core.errors import EngineUnavailable
+from engines.embedded.engine import EmbeddedEngine
+from store import derived, storage
+from store.index import keyword, pages
+from store.models import (
+    Embedding,
+    FactPage,
+    HourCount,
+    IndexStatistics,
+    IndexVersion,
+    Memory,
+    Session,
+    SessionCount,
+    VectorPage,
+)
+from store.table import MemoryTable
+from store.text.tokens import TOKENIZER_VERSION
+from store.types import ListRequest, Owner, Wording
+from store.vectors import fill
+from tests.conftest import Person
+from tests.store.conftest import remember, search, text_message
+from tests.store.index_state import assert_consistent, entries_of
+from tests.store.test_vectors import stub as embeddings_stub
+from tests.stub_embeddings import StubEmbeddings
+
+stub = embeddings_stub
+
+WORDS = ("payment", "合同付款", "zebra on 1 May 2026", "nothing")
+
+
+def run(*names: str, **options: bool) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    call_command("rebuild", *names, stdout=out, stderr=err, **options)
+    return out.getvalue(), err.getvalue()
+
+
+def search_all(engine: EmbeddedEngine, person: Person) -> list[object]:
+    return [search(engine, person.owner, word) for word in WORDS]
+
+
+@pytest.fixture
+def filled(engine: EmbeddedEngine, alice: Person, bob: Person) -> EmbeddedEngine:
+    remember(
+        engine, alice.owner, "a late payment", "甲方合同付款", "the zebra came", "on 1 May 2026", "payment payment"
+    )
+    remember(engine, bob.owner, "bob's payment")
+    return engine
+
+
+def test_a_rebuild_gives_the_same_results(filled: EmbeddedEngine, alice: Person, bob: Person) -> None:
+    before = search_all(filled, alice), search_all(filled, bob)
+    out, err = run("keywords")
+    assert out == "keywords: 6\n"
+    assert "keywords: 6 of 6 memories" in err
+    assert (search_all(filled, alice), search_all(filled, bob)) == before
+    assert_consistent(alice.owner)
+    assert_consistent(bob.owner)
+
+
+def test_an_interrupted_rebuild_resumes(filled: EmbeddedEngine, alice: Person) -> None:
+    before = search_all(filled, alice)
+    derived.empty_keywords()
+    next(derived.fill(batch_rows=2))
+    assert_consistent(alice.owner)
+    assert filled.health(1).data["index"]["status"] == "rebuilding"
+    remember(filled, alice.owner, "said meanwhile", session="chat:c2")
+    filled.delete(alice.owner, "chat:c2")
+    assert run()[0] == "keywords: 4\n"
+    assert search_all(filled, alice) == before
+    assert_consistent(alice.owner)
+
+
+def test_memories_deleted_during_a_rebuild_are_not_indexed(filled: EmbeddedEngine, alice: Person) -> None:
+    derived.empty_keywords()
+    filled.delete(alice.owner, "chat:c1")
+    assert_consistent(alice.owner)
+    assert run()[0] == "keywords: 1\n"
+
+
+def test_an_index_of_another_tokenizer_rejects_writes_until_it_is_rebuilt(
+    filled: EmbeddedEngine, alice: Person
+) -> None:
+    IndexVersion.objects.update(tokenizer="0")
+    assert filled.health(1).data["index"]["status"] == "rebuild_needed"
+    with pytest.raises(EngineUnavailable, match="rebuild"):
+        filled.add(alice.owner, "chat:c9", [text_message("late")])
+    assert not Session.objects.filter(session_id="chat:c9").exists()
+    run()
+    assert IndexVersion.objects.get().tokenizer == TOKENIZER_VERSION
+    assert filled.health(1).data["index"]["status"] == "ok"
+    filled.add(alice.owner, "chat:c9", [text_message("late")])
+
+
+def test_a_rebuild_removes_entries_of_rows_deleted_without_the_engine(filled: EmbeddedEngine, alice: Person) -> None:
+    Memory.objects.filter(text="the zebra came").delete()
+    run("keywords")
+    assert len(entries_of(alice.owner)) == 4
+    assert_consistent(alice.owner)
+
+
+def test_copies_of_a_remotes_memories_are_indexed_too(filled: EmbeddedEngine, alice: Person) -> None:
+    Memory.objects.update(origin="upstream")
+    run("keywords")
+    assert len(entries_of(alice.owner)) == 5
+    assert_consistent(alice.owner)
+
+
+def test_messages_recorded_for_a_remote_stay_unindexed(filled: EmbeddedEngine, alice: Person) -> None:
+    Memory.objects.update(origin="upstream", memory_type="unprocessed_message", is_indexed=False, token_count=0)
+    run("keywords")
+    assert entries_of(alice.owner) == {}
+    assert not IndexStatistics.objects.exists()
+
+
+def test_an_index_of_the_current_version_is_not_rebuilt(filled: EmbeddedEngine) -> None:
+    assert run() == ("Everything is up to date.\n", "")
+    assert run(quiet=True) == ("", "")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_djangos_flush_empties_the_index(filled: EmbeddedEngine, alice: Person) -> None:
+    assert entries_of(alice.owner)
+    call_command("flush", interactive=False, verbosity=0)
+    assert entries_of(alice.owner) == {}
+
+
+def test_an_unknown_name_is_refused(db: None) -> None:
+    with pytest.raises(CommandError, match=r"There is no store letters\. There are keywords, words, facts"):
+        run("letters", "words")
+
+
+# --- faults -----------------------------------------------------------------------------------------------------------
+
+
+def change_tokens(table: str) -> None:
+    memory = Memory.objects.get(text="the zebra came")
+    with connection.cursor() as cursor:
+        if table == "words":
+            key = "rowid" if connection.vendor == "sqlite" else "memory_id"
+            tokens = "'lion'" if connection.vendor == "sqlite" else "ARRAY['lion']"
+            cursor.execute(f"UPDATE store_words SET tokens = {tokens} WHERE {key} = %s", [memory.pk])
+            return
+        keyword.remove(cursor, owner_of(memory), {memory.pk: keyword.entry_of(memory)})
+        memory.text = "the lion came"
+        keyword.add(cursor, owner_of(memory), {memory: keyword.entry_of(memory)})
+
+
+def owner_of(memory: Memory) -> Owner:
+    return Owner(memory.user_id, memory.user.user_id, memory.app_id, memory.project_id)
+
+
+def lose(memory_id: str) -> None:
+    memory = Memory.objects.get(text="the zebra came")
+    with connection.cursor() as cursor:
+        entries = {memory.pk: keyword.entry_of(memory)}
+        if memory_id == "keywords":
+            keyword.remove(cursor, owner_of(memory), entries)
+        else:
+            pages.remove(cursor, owner_of(memory), entries)
+
+
+def change_vector_page() -> None:
+    page = VectorPage.objects.latest("pk")
+    page.codes = bytes([bytes(page.codes)[0] ^ 1]) + bytes(page.codes)[1:]
+    page.save()
+
+
+def sql_statement(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def change_facts() -> None:
+    page = FactPage.objects.filter(user__user_id="alice").latest("pk")
+    facts = np.frombuffer(page.facts, pages.FACTS).copy()
+    facts["seq"][0] += 1
+    page.facts = facts.tobytes()
+    page.save()
+
+
+FAULTS: dict[str, tuple[str, Callable[[], object]]] = {
+    "a memory without keywords": ("keywords", lambda: lose("keywords")),
+    "keywords of another text": ("keywords", lambda: change_tokens("keywords")),
+    "keywords of no row": ("keywords", lambda: Memory.objects.filter(text="the zebra came").delete()),
+    "statistics": ("keywords", lambda: IndexStatistics.objects.update(tokens=F("tokens") + 1)),
+    "words of another text": ("words", lambda: change_tokens("words")),
+    "a memory without words": ("words", lambda: sql_statement("DELETE FROM store_words")),
+    "a memory without facts": ("facts", lambda: lose("facts")),
+    "other facts": ("facts", change_facts),
+    "a lost page of facts": ("facts", lambda: FactPage.objects.latest("pk").delete()),
+    "a vector of another text": ("vectors", lambda: Embedding.objects.update(digest=b"0" * 16)),
+    "a lost page of vectors": ("vectors", lambda: VectorPage.objects.latest("pk").delete()),
+    "other codes of a vector": ("vectors", change_vector_page),
+    "a lost vector": ("vectors", lambda: Embedding.objects.latest("pk").delete()),
+    "a lost count": ("counts", lambda: HourCount.objects.filter(span=24).exclude(owner="").latest("pk").delete()),
+    "a wrong count": ("counts", lambda: HourCount.objects.filter(span=1).update(memories=F("memories") + 1)),
+    "a wrong weight": ("counts", lambda: HourCount.objects.filter(span=24).update(weight=F("weight") + 1)),
+    "a wrong count of a session": ("counts", lambda: SessionCount.objects.update(memories=F("memories") + 1)),
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("name", "plant"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_fault_in_a_store_is_found_and_a_rebuild_mends_it(
+    filled: EmbeddedEngine, alice: Person, stub: StubEmbeddings, name: str, plant: Callable[[], object]
+) -> None:
+    fill.mark_missing_pending()
+    fill.fill(10)
+    owners = derived.sample()
+    assert {one.user_id for one in owners} == {"alice", "bob"}
+    assert wrong_stores(owners) == set()
+    plant()
+    assert name in wrong_stores(owners)
+    if name == "vectors":
+        Embedding.objects.exclude(digest__in=[fill.digest_of(one.text) for one in Memory.objects.all()]).delete()
+    run(*derived.BY_NAME)
+    fill.fill(10)
+    assert wrong_stores(owners) == set()
+    assert_consistent(alice.owner)
+
+
+def wrong_stores(owners: list[Owner]) -> set[str]:
+    return {store.name for store in derived.STORES if list(store.differences(owners))}
+
+
+def test_no_fault_is_found_after_random_changes(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
+    chance = random.Random(5)
+    for number in range(60):
+        person = chance.choice((alice, bob))
+        name = f"chat:{number // 3}"
+        choice = chance.random()
+        memories = MemoryTable().list(person.owner, ListRequest(limit=100)).memories
+        if choice < 0.5 or not memories:
+            remember(engine, person.owner, f"word{number} and word{chance.randrange(9)}", session=name)
+        elif choice < 0.75:
+            chosen = chance.choice(memories).memory_id
+            MemoryTable().replace(person.owner, {chosen: Wording(f"edited word{number}", "user_memory_fact", 0.5)})
+        elif choice < 0.9:
+            row = Memory.objects.get(pk=chance.choice(memories).row)
+            storage.remove(person.owner, [row])
+        else:
+            engine.delete(person.owner, f"chat:{chance.randrange(max(1, number // 3))}")
+    list(derived.fill_words())
+    assert wrong_stores(derived.sample()) == set()
