@@ -56,6 +56,7 @@ class Ours:
     def __init__(self, folder: Path, users: int) -> None:
         self.path = folder / "memory_gateway.sqlite3"
         self._engine = EmbeddedEngine()
+        self._last = 0
         actor = Actor.command("benchmark")
         names = [f"user-{number}" for number in range(users)]
         self._owners = [Owner(accounts.create_user(name, actor=actor).key.user_id, name) for name in names]
@@ -84,6 +85,9 @@ class Ours:
         """Compute and store the pending vectors."""
         space = spaces.active()
         assert space is not None
+        with connection.cursor() as cursor:  # no model is configured, so adds do not mark them
+            spaces.mark_pending(cursor, Memory.objects.filter(pk__gt=self._last).values_list("pk", flat=True))
+        self._last = Memory.objects.latest("pk").pk
         pending = Memory.objects.filter(pk__in=PendingEmbedding.objects.values("memory")).select_related("user")
         fill.write(space, list(pending.order_by("pk")), source, 0)
 
