@@ -26,7 +26,9 @@ from store.vectors import fill as vectors
 from store.vectors import pages as vector_pages
 
 BATCH_ROWS: Final = 500
-_SAMPLED_MEMORIES: Final = 5_000
+_SAMPLED_OWNERS: Final = 200
+_SAMPLED_MEMORIES: Final = 20_000
+"""Together; of an owner with more, whose comparison would fill the memory, only the totals are compared."""
 Add = Callable[[CursorWrapper, Owner, Mapping[Memory, Entry]], None]
 Remove = Callable[[CursorWrapper, Owner, Mapping[int, Entry]], None]
 
@@ -65,11 +67,12 @@ def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
 
 
 def sample() -> list[Owner]:
-    """Return some owners by chance, at least one if there is any, with a few thousand memories together."""
+    """Return some owners by chance, whose memories are few enough to compare each."""
+    of_some = IndexStatistics.objects.filter(documents__range=(1, _SAMPLED_MEMORIES)).select_related("user")
     chosen: list[Owner] = []
     left = _SAMPLED_MEMORIES
-    for one in IndexStatistics.objects.filter(documents__gt=0).select_related("user").order_by("?")[:_SAMPLED_MEMORIES]:
-        if not chosen or one.documents <= left:
+    for one in of_some.order_by("?")[:_SAMPLED_OWNERS]:
+        if one.documents <= left:
             chosen.append(one.owner)
             left -= one.documents
     return chosen
@@ -187,7 +190,7 @@ def _kept_by_triggers(_cursor: CursorWrapper, _owner: Owner, _entries: Collectio
 STORES: Final = (
     # First: its statistics are the lock of all who write for an owner.
     Derived("keywords", keyword.add, keyword.remove, keyword.is_current, _rebuild_keywords, keyword.differences),
-    Derived("words", words.add, words.remove, keyword.is_current, _rebuild_words, words.differences),
+    Derived("words", words.add, _kept_by_triggers, keyword.is_current, _rebuild_words, words.differences),
     Derived("facts", pages.add, pages.remove, pages.is_current, _rebuild_facts, pages.differences),
     Derived("vectors", vectors.add, vectors.remove, vector_pages.is_current, _rebuild_vectors, vectors.differences),
     Derived("counts", _kept_by_triggers, _kept_by_triggers, lambda: True, _rebuild_counts, rollups.differences),

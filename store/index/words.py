@@ -42,10 +42,6 @@ def add(cursor: CursorWrapper, _owner: Owner, entries: Mapping[Memory, Entry]) -
     put(cursor, {memory.pk: entry.packed for memory, entry in entries.items()})
 
 
-def remove(_cursor: CursorWrapper, _owner: Owner, _entries: Mapping[int, Entry]) -> None:
-    """Do nothing: a trigger removes the words of a memory that leaves the keyword index or is deleted."""
-
-
 def put(cursor: CursorWrapper, packed: Mapping[int, str]) -> None:
     """Add or replace the words of memories, given by row id as tokens separated by spaces."""
     added = [(row, " ".join(_words(tokens))) for row, tokens in packed.items()]

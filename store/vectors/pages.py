@@ -97,12 +97,10 @@ def update() -> int:
 
 
 def rebuild(owner: Owner) -> int:
-    """Write an owner's pages of all spaces again from the vectors; return the number of pages. Writers wait."""
+    """Write an owner's pages of all spaces again from the vectors; return their number. Writers wait."""
     with transaction.atomic():
         list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))
-        for space in EmbeddingSpace.objects.values_list("pk", flat=True):
-            _rewrite(owner, space)
-        return VectorPage.objects.filter(owned_by(owner)).count()
+        return sum(_rewrite(owner, space) for space in EmbeddingSpace.objects.values_list("pk", flat=True))
 
 
 def is_current() -> bool:
@@ -134,12 +132,18 @@ def differing(owner: Owner) -> int:
     return wrong
 
 
-def _rewrite(owner: Owner, space: int, besides: Collection[int] = ()) -> None:
-    """Write an owner's pages of a space again from the vectors, without those of some memories (by row id)."""
+def _rewrite(owner: Owner, space: int, besides: Collection[int] = ()) -> int:
+    """Write an owner's pages of a space again from the vectors, without those of some memories (by row id).
+
+    Return the number of vectors.
+    """
     VectorPage.objects.filter(owned_by(owner), space=space).delete()
+    count = 0
     for batch in _batches(owner, space, besides):
+        count += len(batch)
         vectors = [np.frombuffer(vector, HALF).astype(np.float32) for _pk, vector in batch]
         add(owner, space, [pk for pk, _vector in batch], np.stack(vectors))
+    return count
 
 
 def _batches(owner: Owner, space: int, besides: Collection[int]) -> Iterator[list[tuple[int, bytes]]]:

@@ -233,6 +233,13 @@ def test_a_fault_in_a_store_is_found_and_a_rebuild_mends_it(
     assert_consistent(alice.owner)
 
 
+def test_an_owner_with_too_many_memories_is_not_compared_one_by_one(
+    filled: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(derived, "_SAMPLED_MEMORIES", 3)
+    assert [one.user_id for one in derived.sample()] == ["bob"]
+
+
 def wrong_stores(owners: list[Owner]) -> set[str]:
     return {store.name for store in derived.STORES if list(store.differences(owners))}
 
