@@ -12,20 +12,30 @@ from typing import TypeVar
 from core.errors import EngineUnavailable, OutcomeUnknown
 from core.messages import Message as _
 from core.network.http_client import Deadline
-from remote.client.failures import CircuitOpen, InvalidResponse, NoAnswer, NotReached, UpstreamFailed
+from remote.client.failures import (
+    CircuitOpen,
+    InvalidResponse,
+    NoAnswer,
+    NotReached,
+    ProxyFailed,
+    ServiceUnavailable,
+    UpstreamFailed,
+)
 
 RETRY_AFTER_SECONDS = 5
 """`Retry-After` for callers when EverOS sends none."""
 OPEN_SECONDS = 5.0
 MAX_FAILURES = 5
-"""Consecutive connection failures of one user that open that user's circuit."""
+"""Consecutive failures of one user that open that user's circuit."""
 MAX_FAILING_USERS = 2
-"""Users whose circuits opened, without a successful call in between, that open the circuit of all users."""
+"""Users whose circuits opened for lack of an answer, without one in between, that open the circuit of all users."""
 MAX_TRACKED_USERS = 20_000
 """The most users with failures that the breaker tracks."""
 _T = TypeVar("_T")
 _NOT_RETRIED = (CircuitOpen, InvalidResponse)
 _COUNTED_FAILURES = (NotReached, NoAnswer, InvalidResponse)
+_FAILED_READS = (UpstreamFailed, ProxyFailed, ServiceUnavailable)
+"""Answers to a read that count for its user alone: EverOS is there, and may answer others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,27 +105,43 @@ class Breaker:
             self._due(user)
 
     @contextmanager
-    def guard(self, user: Hashable) -> Iterator[None]:
-        """Make one call inside the block and count its outcome. Raises on entry: `CircuitOpen`."""
+    def guard(self, user: Hashable, *, is_read: bool = False) -> Iterator[None]:
+        """Make one call inside the block and count its outcome. Raises on entry: `CircuitOpen`.
+
+        A write that EverOS answers with 500 counts as answered: its content may be the cause, and searches still work.
+        """
         with self._lock:
             for circuit in self._due(user):  # this call is the probe; others still fail
                 circuit.next_try_at = self._clock() + OPEN_SECONDS
         try:
             yield
         except _COUNTED_FAILURES:
-            with self._lock:
-                own = self._by_user.setdefault(user, _Circuit())
-                own.failures += 1
-                self._global.failures += own.failures == MAX_FAILURES
-                own.next_try_at = self._global.next_try_at = self._clock() + OPEN_SECONDS
-                self._by_user.move_to_end(user)
-                if len(self._by_user) > MAX_TRACKED_USERS:
-                    self._by_user.popitem(last=False)
+            self._record_failure(user, is_answer=False)
+            raise
+        except _FAILED_READS:
+            if is_read:
+                self._record_failure(user, is_answer=True)
+            else:
+                self._record_success(user)
             raise
         except BaseException:
             self._record_success(user)  # a refusal is an answer too
             raise
         self._record_success(user)
+
+    def _record_failure(self, user: Hashable, *, is_answer: bool) -> None:
+        with self._lock:
+            own = self._by_user.setdefault(user, _Circuit())
+            own.failures += 1
+            own.next_try_at = self._clock() + OPEN_SECONDS
+            if is_answer:
+                self._global.failures = 0
+            else:
+                self._global.failures += own.failures == MAX_FAILURES
+                self._global.next_try_at = own.next_try_at
+            self._by_user.move_to_end(user)
+            if len(self._by_user) > MAX_TRACKED_USERS:
+                self._by_user.popitem(last=False)
 
     def _due(self, user: Hashable) -> list[_Circuit]:
         """Return the open circuits that are due to be probed; the lock is held. Raises: `CircuitOpen`."""

@@ -266,6 +266,32 @@ def test_a_circuit_opened_for_one_user_does_not_stop_others(stub: StubUpstream) 
         search(client.of("alice"))
 
 
+@pytest.mark.parametrize("body", [{"error": {"code": "INTERNAL_ERROR"}}, {}], ids=["everos", "proxy"])
+def test_failed_searches_open_the_circuit_of_their_user_alone(stub: StubUpstream, body: dict[str, Any]) -> None:
+    now = [1000.0]
+    client = make_client(stub, clock=lambda: now[0])
+    stub.fault("search", Fault(status=500, body=body), times=10)
+    for user in ("alice", "bob"):
+        for _ in range(5):
+            with pytest.raises(EngineUnavailable):
+                search(client.of(user))
+        with pytest.raises(CircuitOpen):
+            search(client.of(user))
+    search(client.of("charlie"))
+    now[0] += 5.1
+    search(client.of("alice"))
+
+
+def test_failed_writes_do_not_open_the_circuit(stub: StubUpstream) -> None:
+    """The cause may be the content of the write."""
+    client = make_client(stub)
+    stub.fault("flush", Fault(status=500, body={"error": {"code": "INTERNAL_ERROR"}}), times=20)
+    for _ in range(6):
+        with pytest.raises(OutcomeUnknown):
+            flush(client)
+    search(client)
+
+
 def test_failures_of_two_users_open_the_circuit_for_all(stub: StubUpstream) -> None:
     now = [1000.0]
     client = make_client(stub, clock=lambda: now[0])
