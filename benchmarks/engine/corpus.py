@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 _WORDS = 20_000
+_FREQUENT = 2000
 _GROUPS = 200
 _SPREAD = 0.7
 
@@ -39,6 +40,10 @@ class Corpus:
 
     def questions(self, count: int) -> list[Item]:
         return [self._item(self._random.randrange(self._users), 7, number) for number in range(count)]
+
+    def rare_questions(self, count: int) -> list[str]:
+        """Return questions of four words that few memories contain."""
+        return [" ".join(self._random.sample(self._words[_FREQUENT:], 4)) for _ in range(count)]
 
     def _item(self, user: int, length: int, number: int) -> Item:
         words = self._random.choices(self._words, cum_weights=self._weights, k=length)

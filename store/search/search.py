@@ -1,16 +1,18 @@
 """Answer any number of search requests with two SQL statements; requests are ranked in memory between them.
 
-A third statement looks up the embedding space if the vector of a query is not cached.
+A third statement looks up the embedding space if the vector of a query is not cached; another reads common terms that
+were left out, if no other term of a query matches.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 
 from store.index import keyword
-from store.search import ranking, records, snapshot
+from store.search import common_terms, ranking, records, snapshot
 from store.search.candidates import candidate_mask, sessions_of
 from store.search.plan import SearchPlan, plan_for, space_for
 from store.search.ranking import Flags, KeywordScores, QueryTerms, Score
@@ -63,7 +65,7 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
 def rank(
     owner: Owner, requests: Sequence[SearchRequest], *, left_out: Collection[int] | None = None
 ) -> list[list[Ranked]]:
-    """Return the best memories for each request by its own words, best first. At most one SQL statement.
+    """Return the best memories for each request by its own words, best first. One SQL statement, rarely two.
 
     `left_out` are kinds of memories (`store.cover`), by default those that are not shown.
     """
@@ -109,29 +111,52 @@ def _ranker(
     """
     by_keyword = [request.query for request, plan in zip(requests, plans, strict=True) if plan.method != "vector"]
     terms = {query: terms_of(query, with_related=with_related) for query in dict.fromkeys(by_keyword)}
-    all_terms = list(dict.fromkeys(chain.from_iterable(one.looked_up for one in terms.values())))
     if all(plan.vector is None for plan in plans):
         space = None
     if not any(one.own for one in terms.values()) and space is None:
         return None
-    with_hidden = any(request.with_hidden for request in requests)
-    prefix = keyword.prefix_of(owner)
-    read = snapshot.read(
+    read = partial(
+        snapshot.read,
         owner,
-        all_terms,
-        prefix,
+        prefix=keyword.prefix_of(owner),
         sessions=sessions_of(requests),
         space=space,
-        with_hidden=with_hidden,
+        with_hidden=any(request.with_hidden for request in requests),
         left_out=left_out,
     )
-    return _Ranker(read, terms, all_terms)
+    ranker, is_complete = _ranker_by_few_terms(owner, terms, read)
+    if is_complete or all(ranker.has_match(request) for request in requests if request.query in terms):
+        return ranker
+    all_terms = _all_terms(terms.values())
+    return _Ranker(read(all_terms), terms, all_terms)
+
+
+def _ranker_by_few_terms(
+    owner: Owner, terms: Mapping[str, QueryTerms], read: Callable[[list[str]], Snapshot]
+) -> "tuple[_Ranker, bool]":
+    """Read the snapshot without the terms that are known to be common, and leave out those that it shows to be.
+
+    Return True with it if no term was left out.
+    """
+    prefix = keyword.prefix_of(owner)
+    known = common_terms.known(prefix, terms.values())
+    wanted = [term for term in _all_terms(terms.values()) if term not in known]
+    found = read(wanted)
+    if not common_terms.are_common(known.values(), found):
+        known, wanted = {}, _all_terms(terms.values())
+        found = read(wanted)
+    common = common_terms.keep(prefix, wanted, found, terms.values())
+    return _Ranker(found.without(common), terms, wanted), not (known or common)
+
+
+def _all_terms(queries: Iterable[QueryTerms]) -> list[str]:
+    return list(dict.fromkeys(chain.from_iterable(one.looked_up for one in queries)))
 
 
 class _Ranker:
     """Ranks one snapshot for several requests. Scores that depend only on the query are computed once per query."""
 
-    def __init__(self, snapshot: Snapshot, terms: Mapping[str, QueryTerms], all_terms: Sequence[str]) -> None:
+    def __init__(self, snapshot: Snapshot, terms: Mapping[str, QueryTerms], all_terms: list[str]) -> None:
         self._snapshot, self._all_terms = snapshot, all_terms
         self._named = {query: ranking.speakers_named(query, snapshot) for query in terms}
         self._keywords = {query: self._keywords_of(query, own) for query, own in terms.items()}
@@ -149,6 +174,11 @@ class _Ranker:
         chosen = self._select(documents[keywords.totals[documents] > 0], keywords.totals, request.top_k)
         legs = keywords.legs(chosen, range(1, len(chosen) + 1))
         return self._scored(chosen, keywords.totals, [{"keyword": leg} for leg in legs])
+
+    def has_match(self, request: SearchRequest) -> bool:
+        """Return True if a term of the query itself is in a memory that the request covers."""
+        keywords = self._keywords[request.query]
+        return bool((keywords.evidence > keywords.related)[candidate_mask(request, self._snapshot)].any())
 
     def profiles(self, request: SearchRequest) -> list[Ranked]:
         """Return the user's profiles if requested; they have no score."""
@@ -204,9 +234,9 @@ class _Ranker:
         return cosines if request.radius is None else np.where(cosines >= request.radius, cosines, np.nan)
 
     def _keywords_of(self, query: str, terms: QueryTerms) -> KeywordScores:
-        """Score one query. `terms` are those of the query, a part of the terms of the snapshot's postings."""
+        """Score one query with the postings of its terms."""
         postings = self._snapshot.postings
-        if len(terms.looked_up) < len(self._all_terms):
+        if list(terms.looked_up) != self._all_terms:
             numbers = {term: number for number, term in enumerate(terms.looked_up)}
             own_terms = np.array([numbers.get(term, -1) for term in self._all_terms])[postings.terms]
             order = np.flatnonzero(own_terms >= 0)

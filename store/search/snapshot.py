@@ -4,10 +4,10 @@ The rows of all parts have the same columns; `part` names the part. Long lists o
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +85,14 @@ class Snapshot:
     postings: Postings
     vectors: Sequence[tuple[bytes, bytes]] = ()
     profiles: Sequence[int] = ()
+
+    def without(self, terms: Collection[int]) -> Self:
+        """Return the snapshot without the postings of some terms."""
+        if not terms:
+            return self
+        remain = ~np.isin(self.postings.terms, list(terms))
+        found = self.postings
+        return replace(self, postings=Postings(found.terms[remain], found.documents[remain], found.counts[remain]))
 
 
 def places_of(known: Numbers, wanted: Numbers) -> Numbers:
