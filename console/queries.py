@@ -22,8 +22,7 @@ from documents.guards import DAMAGED, ENCRYPTED
 from memories.models import Override
 from resources.models import DELETED, Resource
 from resources.queries import waiting_for_operator
-from store.models import HourCount, Memory, Session, SessionCount, State, owned_by
-from store.rollups import ALL_TIME
+from store.models import DayCount, Memory, Session, SessionCount, State, owned_by
 from store.table import stored, visible
 from store.types import Owner, StoredMemory
 
@@ -200,13 +199,13 @@ def memories_of_sessions(session_rows: Collection[int]) -> dict[int, int]:
 
 def memories_of_users(user_pks: Collection[UUID]) -> dict[UUID, int]:
     """Return the numbers of live memories from the rollups; users without any are missing."""
-    rows = HourCount.objects.filter(span=ALL_TIME, owner__in=[pk.hex for pk in user_pks])
+    rows = DayCount.objects.filter(owner__in=[pk.hex for pk in user_pks])
     numbers = rows.values_list("owner").annotate(number=Sum("memories"))
     return {UUID(owner): number for owner, number in numbers}
 
 
 def users_with_most_memories(limit: int) -> list[UUID]:
-    rows = HourCount.objects.filter(span=ALL_TIME).exclude(owner="").values_list("owner")
+    rows = DayCount.objects.exclude(owner="").values_list("owner")
     top = rows.annotate(number=Sum("memories")).order_by("-number", "owner")[:limit]
     return [UUID(owner) for owner, _number in top]
 

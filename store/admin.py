@@ -6,10 +6,10 @@ from django.utils.translation import gettext_lazy as _
 from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin, users_named
 from accounts.models import MemoryUser
 from store.models import (
+    DayCount,
     Embedding,
     EmbeddingSpace,
     FactPage,
-    HourCount,
     IndexStatistics,
     IndexVersion,
     Memory,
@@ -112,13 +112,13 @@ class PendingMediaAdmin(ReadOnlyAdmin):
     search_fields = ("memory__memory_id__exact",)
 
 
-@admin.register(HourCount)
-class HourCountAdmin(ReadOnlyAdmin):
-    list_display = ("span", "owner", "start", "agent_id", "category", "memories")
-    list_filter = ("span",)
+@admin.register(DayCount)
+class DayCountAdmin(ReadOnlyAdmin):
+    list_display = ("owner", "day", "agent_id", "category", "origin", "memories")
+    list_filter = ("origin",)
     search_fields = ("owner__exact", "agent_id__exact", "category__exact")
 
-    def users_of(self, rows: Sequence[HourCount]) -> set[str]:
+    def users_of(self, rows: Sequence[DayCount]) -> set[str]:
         return users_named(row.owner for row in rows)
 
 

@@ -140,18 +140,6 @@ class Session(CheckedModel):
 
 
 _LIVE = models.Q(state="live")
-_BROWSED_BY: dict[str, list[str]] = {
-    "time": [],
-    "category": ["category"],
-    "user": ["user"],
-    "user_category": ["user", "category"],
-    "agent": ["agent_id"],
-    "agent_category": ["agent_id", "category"],
-    "session": ["session"],
-    "origin": ["origin"],
-    "type": ["memory_type"],
-    "turn": ["batch_id"],
-}
 
 
 class Memory(CheckedModel):
@@ -241,31 +229,53 @@ class Memory(CheckedModel):
             models.UniqueConstraint(fields=["memory_id", "user", "app_id", "project_id"], name="memory_of_one_user")
         ]
         indexes = [
-            models.Index(fields=["user", "app_id", "project_id", "created_at_ms"], name="memory_by_time"),
+            # Lists of a user, and times that are taken when messages are added.
+            models.Index(fields=["user", "created_at_ms", "id"], name="memory_of_user"),
+            # A session's lists, neighbors and next `seq`.
             models.Index(fields=["session", "seq"], name="memory_in_session"),
+            # The task that indexes what is pending.
             models.Index(
                 fields=["id"],
                 condition=models.Q(is_indexed=False) & (~models.Q(origin="upstream") | models.Q(memory_type="episode")),
                 name="memory_not_indexed",
             ),
+            # What a remote covers, read when its state changes.
             models.Index(fields=["user", "session"], condition=models.Q(is_covered=True), name="memory_covered"),
             models.Index(fields=["session"], condition=models.Q(is_replaced=True), name="memory_replaced"),
+            # What each search leaves out.
             models.Index(
                 fields=["user", "app_id", "project_id"],
                 condition=models.Q(is_indexed=True)
                 & (~_LIVE | models.Q(memory_type="unprocessed_message") | models.Q(memory_type="profile")),
                 name="memory_set_apart",
             ),
-            # For browsing by operators, newest or oldest first, with one condition each; without the trash.
-            *(
-                models.Index(fields=[*fields, "created_at_ms", "id"], condition=_LIVE, name=f"memory_browsed_{name}")
-                for name, fields in _BROWSED_BY.items()
+            # Lists of all users, newest or oldest first, and their counts; without the trash.
+            models.Index(fields=["created_at_ms", "id"], condition=_LIVE, name="memory_browsed_time"),
+            models.Index(fields=["category", "created_at_ms", "id"], condition=_LIVE, name="memory_browsed_category"),
+            models.Index(fields=["agent_id", "created_at_ms", "id"], condition=_LIVE, name="memory_browsed_agent"),
+            models.Index(
+                fields=["agent_id", "category", "created_at_ms", "id"],
+                condition=_LIVE,
+                name="memory_browsed_agent_category",
+            ),
+            models.Index(fields=["batch_id", "created_at_ms", "id"], condition=_LIVE, name="memory_browsed_turn"),
+            # The rare values only: others are found in lists of all memories.
+            models.Index(
+                fields=["origin", "created_at_ms", "id"],
+                condition=_LIVE & ~models.Q(origin="embedded"),
+                name="memory_of_origin",
+            ),
+            models.Index(
+                fields=["memory_type", "created_at_ms", "id"],
+                condition=_LIVE & ~models.Q(memory_type="episode"),
+                name="memory_of_type",
             ),
             models.Index(
                 fields=["category", "created_at_ms", "id", "importance"],
                 condition=_LIVE & models.Q(importance__isnull=False),
                 name="memory_browsed_importance",
             ),
+            # The trash.
             models.Index(fields=["created_at_ms", "id"], condition=~_LIVE, name="memory_in_trash"),
         ]
 
@@ -563,18 +573,17 @@ class PendingMedia(PendingCall):
 # Counts of live memories: written by the triggers of `store.rollups`, read by `store.browse`.
 
 
-class HourCount(models.Model):
-    """The number of memories of an agent and a category in a period, of one user or of all users (`owner` "").
+class DayCount(models.Model):
+    """The number of memories of an agent, a category and an origin on a UTC day, of a user or of all (`owner` "").
 
-    The period is `span` hours long and begins `start` × `span` hours after 1970 (UTC); see `store.rollups`.
+    The day is counted from 1970; see `store.rollups`.
 
     On PostgreSQL a change is a separate row, numbered by `delta`, until `store.rollups.settle` adds it to the row whose
     `delta` is 0: so writers never wait for each other. Readers sum up all rows.
     """
 
-    span = models.IntegerField(_("span"))
     owner = models.CharField(_("owner"), max_length=32)
-    start = models.IntegerField(_("start"))
+    day = models.IntegerField(_("day"))
     agent_id = models.CharField(_("agent ID"), max_length=64)
     category = models.CharField(_("category"), max_length=40)
     origin = models.CharField(_("origin"), max_length=10)
@@ -588,23 +597,25 @@ class HourCount(models.Model):
     weight = models.BigIntegerField(_("weight"), help_text=_("Sum of importance, in millionths."))
 
     class Meta:
-        verbose_name = _("hour count")
-        verbose_name_plural = _("hour counts")
+        verbose_name = _("day count")
+        verbose_name_plural = _("day counts")
         default_permissions = ("view",)
         constraints = [
             models.UniqueConstraint(
-                fields=["span", "owner", "start", "agent_id", "category", "origin", "app_id", "project_id", "delta"],
-                name="hour_count_once",
+                fields=["owner", "day", "agent_id", "category", "origin", "app_id", "project_id", "delta"],
+                name="day_count_once",
             )
         ]
         indexes = [
-            models.Index(fields=["span", "start"], name="hour_count_of_all_users"),
-            models.Index(fields=["id"], condition=models.Q(memories__lte=0), name="hour_count_empty"),
-            models.Index(fields=["id"], condition=~models.Q(delta=0), name="hour_count_unsettled"),
+            # The users with most memories in a period.
+            models.Index(fields=["day"], name="day_count_of_all_users"),
+            # Read by the triggers on SQLite and by `settle` on PostgreSQL.
+            models.Index(fields=["id"], condition=models.Q(memories__lte=0), name="day_count_empty"),
+            models.Index(fields=["id"], condition=~models.Q(delta=0), name="day_count_unsettled"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.span} {self.owner} {self.start} {self.agent_id} {self.category}"
+        return f"{self.owner} {self.day} {self.agent_id} {self.category}"
 
 
 class SessionCount(models.Model):

@@ -1,9 +1,12 @@
-"""The rollups: counts of live memories by spans of UTC hours, and by session.
+"""The rollups: counts of live memories by UTC day, of each user and of all users, and by session.
 
 Triggers update them in the transaction of every write to memories and sessions: views define which memories count, and
 in which cells; a row's cells are subtracted before a change and added after it. SQLite cannot rebuild a table that a
 view or the trigger of another table uses: a migration that rebuilds `store_memory` or `store_session` calls `remove`
 before and `install` after.
+
+Days because shorter periods are counted by an index of the memories, and longer ones summed up. Not chosen: counts of
+users alone, because each list of all users would sum up all of them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +16,7 @@ from django.db import connection, transaction
 
 from core.persistence import sql
 from core.persistence.sql import rows, temporary_data_on_disk
-from store.index.schema import has_states
-from store.models import HourCount
+from store.models import DayCount
 from store.types import Owner
 
 # The only view that reads `store_memory`, with the conditions of `store.table.visible`. Importance is summed in
@@ -23,7 +25,7 @@ _COUNTED_VIEW: Final = """
 CREATE VIEW store_counted_memory AS
 SELECT m.id AS memory_row, m.session_id AS session_row, m.user_id, {owner} AS owner, m.agent_id, m.category, m.app_id,
     m.project_id, m.origin, m.memory_type, m.importance, m.created_at_ms,
-    (m.created_at_ms - ((m.created_at_ms % 3600000) + 3600000) % 3600000) / 3600000 AS hour,
+    (m.created_at_ms - ((m.created_at_ms % 86400000) + 86400000) % 86400000) / 86400000 AS day,
     CASE WHEN m.importance < 0.34 AND m.importance >= -1000 THEN 1 ELSE 0 END AS low,
     CASE WHEN m.importance >= 0.34 AND m.importance < 0.67 THEN 1 ELSE 0 END AS mid,
     CASE WHEN m.importance >= 0.67 AND m.importance <= 1000 THEN 1 ELSE 0 END AS high,
@@ -31,30 +33,12 @@ SELECT m.id AS memory_row, m.session_id AS session_row, m.user_id, {owner} AS ow
 FROM store_memory m LEFT JOIN store_session s ON s.id = m.session_id
 WHERE m.state = 'live' AND COALESCE(s.state, 'live') = 'live'
 """
-HOUR_MS: Final = 3_600_000
-DAY, EIGHT_DAYS, THIRTY_TWO_DAYS = 24, 192, 768
-ALL_TIME: Final = THIRTY_TWO_DAYS * 360_000
-"""Lengths of spans in hours. Any time is in period 0 of the longest one, or in period -1 before 1970.
-
-Hours and eight days are counted for all users together, 32 days per user and without categories, days and all time both
-ways. Only counts of all time are separated by origin.
-"""
-_HOUR_CELL_VIEW: Final = f"""
-CREATE VIEW store_hour_cell AS
-SELECT c.memory_row, c.session_row, p.span, CASE p.of_user WHEN 1 THEN c.owner ELSE '' END AS owner,
-    (c.hour - ((c.hour % p.span) + p.span) % p.span) / p.span AS start, c.agent_id,
-    CASE p.span WHEN {THIRTY_TWO_DAYS} THEN '' ELSE c.category END AS category,
-    CASE p.span WHEN {ALL_TIME} THEN c.origin ELSE '' END AS origin,
-    c.app_id, c.project_id, c.low, c.mid, c.high, c.weight
-FROM store_counted_memory c CROSS JOIN (
-    SELECT 1 AS span, 0 AS of_user
-    UNION ALL SELECT {DAY}, 0
-    UNION ALL SELECT {EIGHT_DAYS}, 0
-    UNION ALL SELECT {ALL_TIME}, 0
-    UNION ALL SELECT {DAY}, 1
-    UNION ALL SELECT {THIRTY_TWO_DAYS}, 1
-    UNION ALL SELECT {ALL_TIME}, 1
-) p
+DAY_MS: Final = 86_400_000
+_DAY_CELL_VIEW: Final = """
+CREATE VIEW store_day_cell AS
+SELECT c.memory_row, c.session_row, CASE p.of_user WHEN {true} THEN c.owner ELSE '' END AS owner, c.day, c.agent_id,
+    c.category, c.origin, c.app_id, c.project_id, c.low, c.mid, c.high, c.weight
+FROM store_counted_memory c CROSS JOIN (SELECT {false} AS of_user UNION ALL SELECT {true}) p
 """
 _SESSION_CELL_VIEW: Final = """
 CREATE VIEW store_session_cell AS
@@ -77,23 +61,23 @@ _VENDOR_SQL: Final = {
         "false": "false",
     },
 }
-HOUR_KEY: Final = "span, owner, start, agent_id, category, origin, app_id, project_id"
+DAY_KEY: Final = "owner, day, agent_id, category, origin, app_id, project_id"
 _SESSION_KEY: Final = "session_row, of_agent, agent_id"
-ADD_HOURS: Final = f"""
-INSERT INTO store_hourcount ({HOUR_KEY}, delta, memories, low, mid, high, weight)
-SELECT {HOUR_KEY}, {{delta}}, {{sign}} * count(*), {{sign}} * sum(low), {{sign}} * sum(mid), {{sign}} * sum(high),
+ADD_DAYS: Final = f"""
+INSERT INTO store_daycount ({DAY_KEY}, delta, memories, low, mid, high, weight)
+SELECT {DAY_KEY}, {{delta}}, {{sign}} * count(*), {{sign}} * sum(low), {{sign}} * sum(mid), {{sign}} * sum(high),
     {{sign}} * sum(weight)
-FROM store_hour_cell WHERE {{where}} GROUP BY {HOUR_KEY}
+FROM store_day_cell WHERE {{where}} GROUP BY {DAY_KEY}
 """
 ADD_SESSIONS: Final = f"""
 INSERT INTO store_sessioncount ({_SESSION_KEY}, memories, first_ms, last_ms)
 SELECT {_SESSION_KEY}, {{sign}} * count(*), min(created_at_ms), max(created_at_ms)
 FROM store_session_cell WHERE {{where}} GROUP BY {_SESSION_KEY}
 """
-MERGE_HOURS: Final = f"""
-ON CONFLICT ({HOUR_KEY}, delta) DO UPDATE SET memories = store_hourcount.memories + excluded.memories,
-    low = store_hourcount.low + excluded.low, mid = store_hourcount.mid + excluded.mid,
-    high = store_hourcount.high + excluded.high, weight = store_hourcount.weight + excluded.weight
+MERGE_DAYS: Final = f"""
+ON CONFLICT ({DAY_KEY}, delta) DO UPDATE SET memories = store_daycount.memories + excluded.memories,
+    low = store_daycount.low + excluded.low, mid = store_daycount.mid + excluded.mid,
+    high = store_daycount.high + excluded.high, weight = store_daycount.weight + excluded.weight
 """
 # Updated in place on PostgreSQL too: a writer to a session holds the lock of its row anyway.
 _MERGE_SESSIONS: Final = f"""
@@ -104,7 +88,7 @@ ON CONFLICT ({_SESSION_KEY}) DO UPDATE SET memories = store_sessioncount.memorie
 # Counts become negative if memories are deleted after their counts. SQLite uses a partial index only if the condition
 # is written the same.
 _DROP_EMPTY: Final = (
-    "DELETE FROM store_hourcount WHERE memories <= 0; DELETE FROM store_sessioncount WHERE memories <= 0"
+    "DELETE FROM store_daycount WHERE memories <= 0; DELETE FROM store_sessioncount WHERE memories <= 0"
 )
 _COUNTED_COLUMNS: Final = (
     "user_id", "app_id", "project_id", "session_id", "agent_id", "category", "importance", "created_at_ms", "state",
@@ -120,9 +104,9 @@ _TABLE_TRIGGERS: Final = {
 def install(schema_editor: Any) -> None:
     """Create the views and triggers. Memories written before must be counted with `store.rollups.recount`.
 
-    The first migration calls it too early: what the views read is added later.
+    Earlier migrations call it before the table of counts exists.
     """
-    if has_states(schema_editor):
+    if _has_table(schema_editor.connection):
         remove(schema_editor)
         for statement in statements(schema_editor.connection.vendor):
             schema_editor.execute(statement, params=None)
@@ -130,7 +114,7 @@ def install(schema_editor: Any) -> None:
 
 def statements(vendor: str) -> list[str]:
     """Return the SQL of the views and triggers."""
-    views = [view.format(**_VENDOR_SQL[vendor]) for view in (_COUNTED_VIEW, _HOUR_CELL_VIEW, _SESSION_CELL_VIEW)]
+    views = [view.format(**_VENDOR_SQL[vendor]) for view in (_COUNTED_VIEW, _DAY_CELL_VIEW, _SESSION_CELL_VIEW)]
     return [*views, *(_sqlite() if vendor == "sqlite" else _postgresql())]
 
 
@@ -144,8 +128,12 @@ def remove(schema_editor: Any) -> None:
         for function in ("store_count_added", "store_count_row", "store_count_session"):
             schema_editor.execute(f"DROP FUNCTION IF EXISTS {function}()", params=None)
         schema_editor.execute("DROP SEQUENCE IF EXISTS store_delta", params=None)
-    for view in ("store_session_cell", "store_hour_cell", "store_counted_memory"):
+    for view in ("store_session_cell", "store_hour_cell", "store_day_cell", "store_counted_memory"):
         schema_editor.execute(f"DROP VIEW IF EXISTS {view}", params=None)
+
+
+def _has_table(database: Any) -> bool:
+    return "store_daycount" in database.introspection.table_names()
 
 
 def _changed(differs: str) -> str:
@@ -160,9 +148,9 @@ def _sqlite() -> list[str]:
     def trigger(name: str, event: str, where: str) -> str:
         is_subtracting = event.startswith("BEFORE")
         sign = -1 if is_subtracting else 1
-        hours = ADD_HOURS.format(delta=0, sign=sign, where=where) + MERGE_HOURS
+        days = ADD_DAYS.format(delta=0, sign=sign, where=where) + MERGE_DAYS
         sessions = ADD_SESSIONS.format(sign=sign, where=where) + _MERGE_SESSIONS.format(least="min", greatest="max")
-        steps = [hours, sessions, _DROP_EMPTY] if is_subtracting else [hours, sessions]
+        steps = [days, sessions, _DROP_EMPTY] if is_subtracting else [days, sessions]
         return f"CREATE TRIGGER {name} {event} BEGIN {'; '.join(steps)}; END"
 
     return [
@@ -180,9 +168,9 @@ def _postgresql() -> list[str]:
         """Return a trigger function. `before` and `after` select the rows to subtract and to add."""
 
         def add(where: str, sign: int) -> str:
-            hours = ADD_HOURS.format(delta="number", sign=sign, where=where)
+            days = ADD_DAYS.format(delta="number", sign=sign, where=where)
             sessions = ADD_SESSIONS.format(sign=sign, where=where)
-            return f"{hours}; {sessions} {_MERGE_SESSIONS.format(least='least', greatest='greatest')};"
+            return f"{days}; {sessions} {_MERGE_SESSIONS.format(least='least', greatest='greatest')};"
 
         return f"""
             CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -224,15 +212,13 @@ def _other(held: str, fresh: str) -> str:
     return f"SELECT count(*) FROM (SELECT * FROM ({one}) AS a UNION ALL SELECT * FROM ({other}) AS b) AS other"
 
 
-_TOTALS: Final = """
-    SELECT span, owner <> '', sum(memories) FROM store_hourcount GROUP BY span, owner <> ''
-"""
+_TOTALS: Final = "SELECT owner <> '', sum(memories) FROM store_daycount GROUP BY owner <> ''"
 _OF_USER: Final = "(SELECT id FROM {} WHERE user_id = %s)"
-_OTHER_HOURS: Final = _other(
-    f"SELECT {HOUR_KEY}, sum(memories), sum(weight) FROM store_hourcount WHERE owner = %s GROUP BY {HOUR_KEY} "
+_OTHER_DAYS: Final = _other(
+    f"SELECT {DAY_KEY}, sum(memories), sum(weight) FROM store_daycount WHERE owner = %s GROUP BY {DAY_KEY} "
     "HAVING sum(memories) <> 0",
-    f"SELECT {HOUR_KEY}, count(*), sum(weight) FROM store_hour_cell "
-    f"WHERE owner <> '' AND memory_row IN {_OF_USER.format('store_memory')} GROUP BY {HOUR_KEY}",
+    f"SELECT {DAY_KEY}, count(*), sum(weight) FROM store_day_cell "
+    f"WHERE owner <> '' AND memory_row IN {_OF_USER.format('store_memory')} GROUP BY {DAY_KEY}",
 )
 _OTHER_SESSIONS: Final = _other(
     f"SELECT {_SESSION_KEY}, memories FROM store_sessioncount "
@@ -244,11 +230,11 @@ Report = Callable[[str, int, int], None]
 """A callback for progress: `report(step, done, total)`."""
 _SETTLE: Final = (
     f"""
-    WITH fresh AS (DELETE FROM store_hourcount WHERE delta <> 0 RETURNING *)
-    INSERT INTO store_hourcount ({HOUR_KEY}, delta, memories, low, mid, high, weight)
-    SELECT {HOUR_KEY}, 0, sum(memories), sum(low), sum(mid), sum(high), sum(weight) FROM fresh GROUP BY {HOUR_KEY}
-    {MERGE_HOURS}""",
-    "DELETE FROM store_hourcount WHERE memories = 0",
+    WITH fresh AS (DELETE FROM store_daycount WHERE delta <> 0 RETURNING *)
+    INSERT INTO store_daycount ({DAY_KEY}, delta, memories, low, mid, high, weight)
+    SELECT {DAY_KEY}, 0, sum(memories), sum(low), sum(mid), sum(high), sum(weight) FROM fresh GROUP BY {DAY_KEY}
+    {MERGE_DAYS}""",
+    "DELETE FROM store_daycount WHERE memories = 0",
     # Rows that a writer has locked may be in use again; the next run deletes them if not.
     """
     DELETE FROM store_sessioncount WHERE id IN (
@@ -265,7 +251,7 @@ def settle(*, is_final: bool = False) -> bool:
 
     If another process is doing so, leave the changes to it. With `is_final`, wait for it and then add up the rest.
     """
-    if connection.vendor != "postgresql" or not HourCount.objects.exclude(delta=0).exists():
+    if connection.vendor != "postgresql" or not DayCount.objects.exclude(delta=0).exists():
         return False
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_WAIT_FOR_LOCK if is_final else _TRY_LOCK)
@@ -278,17 +264,17 @@ def settle(*, is_final: bool = False) -> bool:
 def differences(owners: Sequence[Owner]) -> Iterator[str]:
     """Compare the counts of some owners' users with their memories, and the totals of all; yield the differences."""
     [(memories, of_sessions)] = rows("SELECT count(*), count(session_row) FROM store_counted_memory", [])
-    for span, is_of_user, counted in rows(_TOTALS, []):
+    for is_of_user, counted in rows(_TOTALS, []):
         if counted != memories:
-            kind = "users" if is_of_user else "all"
-            yield f"the counts of {kind} by {span} hours hold {counted:,} memories instead of {memories:,}"
+            kind = "each user" if is_of_user else "all users"
+            yield f"the counts of {kind} hold {counted:,} memories instead of {memories:,}"
     [(counted,)] = rows("SELECT COALESCE(sum(memories), 0) FROM store_sessioncount WHERE NOT of_agent", [])
     if counted != of_sessions:
         yield f"the counts of sessions hold {counted:,} memories instead of {of_sessions:,}"
     for user_pk in sorted({owner.user_pk for owner in owners}):
         key = sql.uuid_value(user_pk)
         for name, statement, values in (
-            ("days", _OTHER_HOURS, [user_pk.hex, key, key, user_pk.hex]),
+            ("days", _OTHER_DAYS, [user_pk.hex, key, key, user_pk.hex]),
             ("sessions", _OTHER_SESSIONS, [key] * 4),
         ):
             [(wrong,)] = rows(statement, values)
@@ -297,11 +283,13 @@ def differences(owners: Sequence[Owner]) -> Iterator[str]:
 
 
 def recount(*, report: Report = lambda *_: None) -> None:
-    """Rebuild the rollups from all rows. Writers wait meanwhile."""
+    """Rebuild the rollups from all rows. Writers wait meanwhile. An earlier migration calls it before they exist."""
+    if not _has_table(connection):
+        return
     steps = (
-        "DELETE FROM store_hourcount",
+        "DELETE FROM store_daycount",
         "DELETE FROM store_sessioncount",
-        ADD_HOURS.format(delta=0, sign=1, where="true"),
+        ADD_DAYS.format(delta=0, sign=1, where="true"),
         ADD_SESSIONS.format(sign=1, where="true"),
     )
     with temporary_data_on_disk(), transaction.atomic(), connection.cursor() as cursor:

@@ -36,7 +36,7 @@ from resources.queries import pending_cleanups, unfinished
 from resources.tasks import MAINTENANCE
 from store import derived
 from store.index import words
-from store.models import HourCount, PendingEmbedding
+from store.models import DayCount, PendingEmbedding
 
 ENGINE_SECONDS: Final = 2.0
 
@@ -187,7 +187,7 @@ def health(request: HttpRequest) -> HttpResponseBase:
             "index": derived.pending_count(),
             "words": words.pending_count(),
             "embeddings": PendingEmbedding.objects.count(),
-            "rollups": HourCount.objects.exclude(delta=0).count(),
+            "rollups": DayCount.objects.exclude(delta=0).count(),
             "pending": rows.get("pending"),
             "ingesting": rows.get("ingesting"),
             "failed": rows.get("failed"),

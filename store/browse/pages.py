@@ -13,7 +13,7 @@ from core.errors import NotFound
 from core.messages import Message as _
 from store.browse import words
 from store.browse.rollup_queries import skip_days
-from store.browse.selection import Selection, rows_of, unindexed_rows_of
+from store.browse.selection import Selection, conditions_of_rare, rows_of, unindexed_rows_of
 from store.models import Memory
 from store.table import stored, visible
 from store.types import Position, StoredMemory
@@ -129,8 +129,8 @@ def get_many(rows: Collection[int]) -> list[StoredMemory]:
 def _parts(selection: Selection) -> list[QuerySet[Memory]]:
     """Split a selection into parts that an index sorts: no index sorts several categories together."""
     categories, begins_with_words = selection.wanted_categories(), words.come_first(selection.words)
-    is_one_part = selection.session_id is not None or selection.in_trash or begins_with_words
-    if categories is None or len(categories) < 2 or is_one_part:
+    has_another_index = selection.session_id is not None or selection.in_trash or conditions_of_rare(selection)
+    if categories is None or len(categories) < 2 or has_another_index or begins_with_words:
         return [rows_of(selection, begins_with_words=begins_with_words)]
     each = (replace(selection, tab=None, categories=(category,)) for category in categories)
     return [rows_of(part, begins_with_words=False) for part in each]

@@ -11,28 +11,27 @@ from django.db import connection
 from core.persistence import sql
 from store.browse import words
 from store.browse.selection import Selection
-from store.rollups import ALL_TIME, DAY, EIGHT_DAYS, HOUR_MS, THIRTY_TWO_DAYS
+from store.rollups import DAY_MS
 
-LAST_MS: Final = ALL_TIME * HOUR_MS
+LAST_MS: Final = 11_520_000 * DAY_MS
 FIRST_MS: Final = -LAST_MS
-"""Earlier and later than any memory (thirty thousand years from 1970), and a boundary of cells of every length."""
+"""Earlier and later than any memory (thirty thousand years from 1970), and a boundary of days."""
 ALL_TIME_MS: Final = (FIRST_MS, LAST_MS)
 # SQLite limits a UNION to 500 parts.
 _MAX_PARTS: Final = 200
 _CELLS: Final = """
-    SELECT * FROM (WITH piece (length, since, until, at_ms) AS (VALUES {pieces})
+    SELECT * FROM (WITH piece (since, until, at_ms) AS (VALUES {pieces})
     SELECT {at_ms} AS at_ms, {names}, sum(memories) AS memories, sum(low), sum(mid), sum(high), sum(weight)
     FROM piece CROSS JOIN {counts} GROUP BY {group}) cells
 """
 _COUNTS: Final = {
     "sqlite": """
-        store_hourcount WHERE span = piece.length AND start >= piece.since AND start < piece.until AND {conditions}
+        store_daycount WHERE day >= piece.since AND day < piece.until AND {conditions}
     """,
     # OFFSET keeps the subquery apart: joined, PostgreSQL reads the counts of all users instead of an index by piece.
     "postgresql": """
         LATERAL (
-            SELECT * FROM store_hourcount
-            WHERE span = piece.length AND start >= piece.since AND start < piece.until AND {conditions} OFFSET 0
+            SELECT * FROM store_daycount WHERE day >= piece.since AND day < piece.until AND {conditions} OFFSET 0
         ) counts
     """,
 }
@@ -56,10 +55,9 @@ class Sql(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """The counts of an agent and a category in the period that begins at `at_ms`: an edge, or a UTC day.
+    """The counts of an agent, a category and an origin in the period that begins at `at_ms`: an edge, or a UTC day.
 
-    `origin` is set only in counts of all time. `low`, `mid` and `high` count memories by importance, `weight` is the
-    sum of importance in millionths.
+    `low`, `mid` and `high` count memories by importance, `weight` is the sum of importance in millionths.
     """
 
     at_ms: int
@@ -75,7 +73,7 @@ class Tally(NamedTuple):
 
 def is_rolled_up(selection: Selection) -> bool:
     """Return True if the rollups cover all conditions."""
-    others = (selection.session_id, selection.origin, selection.memory_type)
+    others = (selection.session_id, selection.memory_type)
     bounds = (selection.importance_min, selection.importance_max)
     return not (selection.in_trash or selection.words or selection.is_shown) and all(
         condition is None for condition in (*others, *bounds)
@@ -165,27 +163,32 @@ def owner_conditions(selection: Selection) -> Sql:
 def _counts(
     selection: Selection, edges_ms: Sequence[int], *, by_day: bool = False, by_owner: bool = False
 ) -> Iterator[Sql]:
-    """Yield statements that count between edges: the longest cells that no edge cuts, and the rows between."""
-    spans = [DAY] if by_day and is_rolled_up(selection) else _spans(selection, by_owner=by_owner)
-    found = [piece for since, until in pairwise(edges_ms) for piece in _pieces(since, until, since, spans)]
+    """Yield statements that count between edges: by the whole UTC days between them, and by the rows of the rest."""
+    days, rest = [], []
+    for since, until in pairwise(edges_ms):
+        first, last = -(-since // DAY_MS), until // DAY_MS
+        if first < last and is_rolled_up(selection):
+            days.append(f"({first}, {last}, {since})")
+            rest += [(since, first * DAY_MS, since), (last * DAY_MS, until, since)]
+        else:
+            rest.append((since, until, since))
     names, group = ("owner", "1, 2") if by_owner else ("category, agent_id, origin", "1, 2, 3, 4")
     parts = []
-    if cells := [f"({span}, {since}, {until}, {at})" for span, since, until, at in found if span]:
-        at_ms = f"CAST(start AS bigint) * {DAY * HOUR_MS}" if by_day else "piece.at_ms"
+    if days:
+        at_ms = f"CAST(day AS bigint) * {DAY_MS}" if by_day else "piece.at_ms"
         conditions = _cell_conditions(selection, by_owner=by_owner)
         counts = _COUNTS[connection.vendor].format(conditions=conditions.text)
-        text = _CELLS.format(at_ms=at_ms, names=names, pieces=", ".join(cells), counts=counts, group=group)
+        text = _CELLS.format(at_ms=at_ms, names=names, pieces=", ".join(days), counts=counts, group=group)
         parts.append(Sql(text, conditions.values))
     conditions = row_conditions(selection)
-    names = names.replace("origin", "'' AS origin")
-    for span, since, until, at in found:
-        if not span:
+    for since, until, at in rest:
+        if since < until:
             text = _ROWS.format(
                 at_ms=at, names=names, since=since, until=until, conditions=conditions.text, group=group
             )
             parts.append(Sql(text, conditions.values))
-    for first in range(0, len(parts), _MAX_PARTS):
-        some = parts[first : first + _MAX_PARTS]
+    for start in range(0, len(parts), _MAX_PARTS):
+        some = parts[start : start + _MAX_PARTS]
         yield Sql(" UNION ALL ".join(part.text for part in some), [value for part in some for value in part.values])
 
 
@@ -196,38 +199,9 @@ def _cell_conditions(selection: Selection, *, by_owner: bool) -> Sql:
         _equal("agent_id", selection.agent_id),
         _equal("app_id", selection.app_id),
         _equal("project_id", selection.project_id),
+        _equal("origin", selection.origin),
         _categories(selection),
     ])  # fmt: skip
-
-
-def _spans(selection: Selection, *, by_owner: bool) -> list[int]:
-    """Return the lengths (hours) of the cells that cover the conditions; each is a multiple of the one before."""
-    if not is_rolled_up(selection):
-        return []
-    if selection.user_pk is None and not by_owner:
-        return [1, DAY, EIGHT_DAYS, ALL_TIME]
-    return [DAY, THIRTY_TWO_DAYS, ALL_TIME] if by_owner and selection.wanted_categories() is None else [DAY, ALL_TIME]
-
-
-def _pieces(since: int, until: int, at_ms: int, spans: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Split a period into runs of cells: (span in hours, first cell, cell after the last, at_ms).
-
-    What no cell covers comes as (0, since in ms, until in ms, at_ms), to be counted by rows.
-    """
-    if since >= until:
-        return
-    if not spans:
-        yield 0, since, until, at_ms
-        return
-    *shorter, longest = spans
-    length = longest * HOUR_MS
-    first, last = -(-since // length), until // length
-    if first >= last:
-        yield from _pieces(since, until, at_ms, shorter)
-        return
-    yield from _pieces(since, first * length, at_ms, shorter)
-    yield longest, first, last, at_ms
-    yield from _pieces(last * length, until, at_ms, shorter)
 
 
 def _categories(selection: Selection, name: str = "category") -> Sql:

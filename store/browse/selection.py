@@ -93,14 +93,21 @@ def rows_of(selection: Selection, *, begins_with_words: bool | None = None) -> Q
     if begins_with_words:
         return unindexed_rows_of(selection, begins_with_words=True).filter(**_without_none(**of))
     return _shown(selection).filter(
+        *conditions_of_rare(selection),
         **_without_none(
             category__in=selection.wanted_categories(),
             memory_type=selection.memory_type,
             agent_id=selection.agent_id,
             origin=selection.origin,
             **of,
-        )
+        ),
     )
+
+
+def conditions_of_rare(selection: Selection) -> list[Q]:
+    """Return conditions that follow from others, by which the database knows that it may use an index of rare rows."""
+    common = {"memory_type": Memory.Type.EPISODE, "origin": Memory.Origin.EMBEDDED}
+    return [~Q(**{name: value}) for name, value in common.items() if getattr(selection, name) not in {None, value}]
 
 
 def unindexed_rows_of(selection: Selection, *, begins_with_words: bool = False) -> QuerySet[Memory]:

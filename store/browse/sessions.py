@@ -56,7 +56,8 @@ def top_sessions(selection: Selection, edges_ms: Sequence[int], limit: int) -> t
     edges = clip_edges(selection, [edges_ms[0], edges_ms[-1]])
     if not edges:
         return [], 0
-    if not is_rolled_up(selection) or selection.wanted_categories() is not None:
+    is_counted = selection.origin is None and selection.wanted_categories() is None
+    if not (is_rolled_up(selection) and is_counted):
         conditions = row_conditions(selection)
         found = sql.rows(_BY_ROWS.format(conditions=conditions.text), [*edges, *conditions.values])
         return _top(found, limit), len(found)

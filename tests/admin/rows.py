@@ -35,7 +35,7 @@ from store.models import (
     Embedding,
     EmbeddingSpace,
     FactPage,
-    HourCount,
+    DayCount,
     IndexStatistics,
     IndexVersion,
     Memory,
@@ -134,10 +134,10 @@ def index_version(number: int) -> IndexVersion:
     return IndexVersion.objects.create(tokenizer=f"tokens-{number}")
 
 
-def hour_count(number: int) -> HourCount:
-    return HourCount.objects.create(
-        span=1, owner=MARKUP[:32], start=number, agent_id=MARKUP, category=MARKUP[:40], memories=1, low=0, mid=0,
-        high=0, weight=0,
+def day_count(number: int) -> DayCount:
+    return DayCount.objects.create(
+        owner=MARKUP[:32], day=number, agent_id=MARKUP, category=MARKUP[:40], memories=1, low=0, mid=0, high=0,
+        weight=0,
     )  # fmt: skip
 
 
@@ -342,7 +342,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Session: session,
     Memory: memory,
     IndexStatistics: statistics,
-    HourCount: hour_count,
+    DayCount: day_count,
     SessionCount: session_count,
     IndexVersion: index_version,
     FactPage: fact_page,

@@ -11,7 +11,7 @@ from django.test import Client
 from accounts.models import AuditEvent, MemoryUser, UserKey
 from operations.models import Job, JobStep
 from resources.models import Attachment, Resource
-from store.models import HourCount, Memory, Session, SessionCount
+from store.models import DayCount, Memory, Session, SessionCount
 from tests.admin.rows import MAKERS, SECRET_TEXT
 from tests.admin.test_pages import url
 from tests.console import shown
@@ -101,18 +101,18 @@ def test_a_row_that_names_a_user_by_key_or_in_its_data_is_in_the_trail(admin_cli
     """Counts have the key of their user or session; jobs have ids and keys in their parameters and steps."""
     session = MAKERS[Session](1)
     user = MemoryUser.objects.get(user_id="user1")
-    HourCount.objects.all().delete()
+    DayCount.objects.all().delete()
     SessionCount.objects.all().delete()
-    hour = HourCount.objects.create(span=1, owner=user.pk.hex, start=1, memories=1, low=0, mid=0, high=0, weight=0)
+    day = DayCount.objects.create(owner=user.pk.hex, day=1, memories=1, low=0, mid=0, high=0, weight=0)
     count = SessionCount.objects.create(session_row=session.pk, of_agent=False, memories=1, first_ms=0, last_ms=0)
     params = {"target": {"selection": {"user_pk": str(user.pk)}}}
     job = Job.objects.create(kind="delete", actor_kind="operator", params=params, result={"failed": ["user2"]})
     MAKERS[Session](2)
     step = JobStep.objects.create(job=job, number=1, changes=[["user", str(user.pk)], [5, "x"]])
-    for row, users in ((hour, ["user1"]), (count, ["user1"]), (job, ["user1", "user2"]), (step, ["user1"])):
+    for row, users in ((day, ["user1"]), (count, ["user1"]), (job, ["user1", "user2"]), (step, ["user1"])):
         answer = admin_client.get(url(type(row), "change", row.pk))
         assert users_of(AuditEvent.objects.get(request_id=answer.headers["X-Request-Id"])) == users
-    for model, is_shown in ((HourCount, True), (SessionCount, True), (Job, False), (JobStep, False)):
+    for model, is_shown in ((DayCount, True), (SessionCount, True), (Job, False), (JobStep, False)):
         answer = admin_client.get(url(model, "changelist"))
         event = AuditEvent.objects.filter(request_id=answer.headers["X-Request-Id"])
         assert set(event.values_list("subjects__user_id", flat=True)) == ({"user1"} if is_shown else set())

@@ -14,7 +14,7 @@ from engines.embedded.engine import EmbeddedEngine
 from memories.models import Tombstone
 from memories.services import decisions, lookup
 from store import rollups
-from store.models import HourCount, Memory, Session, SessionCount
+from store.models import DayCount, Memory, Session, SessionCount
 from tests.conftest import Person
 from tests.remote.conftest import NOON, message_of
 from tests.store.decisions import delete, delete_session
@@ -78,7 +78,7 @@ def test_hiding_a_memory_while_its_session_is_deleted_is_counted_once(
         wait()
     deleting.result(10)
     rollups.settle()
-    assert not HourCount.objects.exists()
+    assert not DayCount.objects.exists()
     assert not SessionCount.objects.exists()
 
 

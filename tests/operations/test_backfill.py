@@ -16,7 +16,7 @@ from django.db import connections
 from engines.registry import get_engine
 from operations.management.commands import backfill
 from resources.models import Attachment
-from store.models import HourCount, Memory, Session
+from store.models import DayCount, Memory, Session
 from tests.conftest import Person
 from tests.remote.conftest import NOON, message_of
 from tests.resources.forms import stored_resource, upload
@@ -144,9 +144,9 @@ def test_without_an_upstream_the_command_fails(alice: Person) -> None:
 def test_rollups_are_recounted(alice: Person) -> None:
     get_engine().add(alice.owner, "chat:1", [message_of(alice.owner, "the car is blue")])
     get_engine().flush(alice.owner, "chat:1")
-    HourCount.objects.all().delete()
+    DayCount.objects.all().delete()
     run("rollups")
-    assert HourCount.objects.exists()
+    assert DayCount.objects.exists()
 
 
 def test_embeddings_need_an_endpoint(alice: Person) -> None:

@@ -23,7 +23,7 @@ from operations.importers import import_from
 from operations.importers.import_from import Request
 from operations.importers.sources import Found, Left, read
 from operations.models import Job
-from store.models import HourCount, IndexStatistics, Memory, Session, SessionCount
+from store.models import DayCount, IndexStatistics, Memory, Session, SessionCount
 from store.rollups import settle
 from tests import forked
 from tests.conftest import Person
@@ -129,7 +129,7 @@ def state(person: Person) -> dict[str, Any]:
 def counts() -> list[Any]:
     """The rows that hold counts of memories."""
     settle()
-    return [[*model.objects.order_by("pk").values_list()] for model in (HourCount, SessionCount)]
+    return [[*model.objects.order_by("pk").values_list()] for model in (DayCount, SessionCount)]
 
 
 def test_a_plan_counts_and_writes_nothing(alice: Person, mem0: str) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 
 from django.db.models import Sum
 
-from store.models import IS_LIVE, HourCount, Memory, SessionCount
-from store.rollups import ALL_TIME
+from store.models import IS_LIVE, DayCount, Memory, SessionCount
 from store.table import visible
 
-FIELDS = ("span", "owner", "start", "agent_id", "category", "origin", "app_id", "project_id")
+FIELDS = ("owner", "day", "agent_id", "category", "origin", "app_id", "project_id")
 SUMS = ("memories", "low", "mid", "high", "weight")
 Cells = dict[tuple[Any, ...], tuple[int, ...]]
 
@@ -21,7 +20,7 @@ def assert_rollups_agree() -> None:
     """Assert that the rollups agree with the rows and that no empty cell is stored."""
     assert stored_cells() == expected_cells()
     assert stored_session_counts() == expected_session_counts()
-    assert not HourCount.objects.filter(delta=0, memories=0).exists()
+    assert not DayCount.objects.filter(delta=0, memories=0).exists()
 
 
 def visible_memories() -> list[Memory]:
@@ -29,7 +28,7 @@ def visible_memories() -> list[Memory]:
 
 
 def stored_cells() -> Cells:
-    rows = HourCount.objects.order_by().values_list(*FIELDS).annotate(**{f"sum_{name}": Sum(name) for name in SUMS})
+    rows = DayCount.objects.order_by().values_list(*FIELDS).annotate(**{f"sum_{name}": Sum(name) for name in SUMS})
     return {row[: len(FIELDS)]: row[len(FIELDS) :] for row in rows if any(row[len(FIELDS) :])}
 
 
@@ -50,14 +49,8 @@ def parts_of(memory: Memory) -> dict[str, int]:
 
 
 def cells_of(memory: Memory) -> Iterator[tuple[Any, ...]]:
-    hour = memory.created_at_ms // 3_600_000
-    owner, agent, category = memory.user_id.hex, memory.agent_id, memory.category
-    yield 1, "", hour, agent, category, ""
-    for owner_key in ("", owner):
-        yield 24, owner_key, hour // 24, agent, category, ""
-        yield ALL_TIME, owner_key, hour // ALL_TIME, agent, category, memory.origin
-    yield 192, "", hour // 192, agent, category, ""
-    yield 768, owner, hour // 768, agent, "", ""
+    for owner in ("", memory.user_id.hex):
+        yield owner, memory.created_at_ms // 86_400_000, memory.agent_id, memory.category, memory.origin
 
 
 def stored_session_counts() -> dict[tuple[Any, ...], int]:

@@ -185,7 +185,7 @@ def test_counts_agree_with_the_rows(rows: list[Memory]) -> None:
     for selection in with_and_without_user(rows):
         expected = sum(matches(memory, selection) for memory in rows)
         assert browse.count(selection) == expected, selection
-    assert browse.count(Selection(origin="panel"), at_most=10) == 10
+    assert browse.count(Selection(memory_type="episode"), at_most=10) == 10
 
 
 EDGES = {

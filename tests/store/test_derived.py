@@ -19,7 +19,7 @@ from store.index import keyword, pages
 from store.models import (
     Embedding,
     FactPage,
-    HourCount,
+    DayCount,
     IndexStatistics,
     IndexVersion,
     Memory,
@@ -206,9 +206,9 @@ FAULTS: dict[str, tuple[str, Callable[[], object]]] = {
     "a lost page of vectors": ("vectors", lambda: VectorPage.objects.latest("pk").delete()),
     "other codes of a vector": ("vectors", change_vector_page),
     "a lost vector": ("vectors", lambda: Embedding.objects.latest("pk").delete()),
-    "a lost count": ("counts", lambda: HourCount.objects.filter(span=24).exclude(owner="").latest("pk").delete()),
-    "a wrong count": ("counts", lambda: HourCount.objects.filter(span=1).update(memories=F("memories") + 1)),
-    "a wrong weight": ("counts", lambda: HourCount.objects.filter(span=24).update(weight=F("weight") + 1)),
+    "a lost count": ("counts", lambda: DayCount.objects.exclude(owner="").latest("pk").delete()),
+    "a wrong count": ("counts", lambda: DayCount.objects.filter(owner="").update(memories=F("memories") + 1)),
+    "a wrong weight": ("counts", lambda: DayCount.objects.update(weight=F("weight") + 1)),
     "a wrong count of a session": ("counts", lambda: SessionCount.objects.update(memories=F("memories") + 1)),
 }
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from accounts.models import MemoryUser
 from engines.embedded.engine import EmbeddedEngine
 from store import rollups, storage
-from store.models import HourCount, Memory, Session, SessionCount, State
+from store.models import DayCount, Memory, Session, SessionCount, State
 from store.types import Wording
 from tests.conftest import Person
 from tests.store.conftest import NOON_MS, remember, text_message
@@ -68,14 +68,14 @@ def test_purged_rows_are_not_counted(engine: EmbeddedEngine, alice: Person) -> N
 
 def test_a_flush_changes_no_count(engine: EmbeddedEngine, alice: Person) -> None:
     engine.add(alice.owner, "chat:c1", [text_message("one")])
-    before = list(HourCount.objects.order_by("pk").values()), list(SessionCount.objects.order_by("pk").values())
+    before = list(DayCount.objects.order_by("pk").values()), list(SessionCount.objects.order_by("pk").values())
     assert engine.flush(alice.owner, "chat:c1").memory_count == 1
-    after = list(HourCount.objects.order_by("pk").values()), list(SessionCount.objects.order_by("pk").values())
+    after = list(DayCount.objects.order_by("pk").values()), list(SessionCount.objects.order_by("pk").values())
     assert after == before
     assert_rollups_agree()
 
 
-@pytest.mark.parametrize("table", ["store_hourcount", "store_sessioncount"])
+@pytest.mark.parametrize("table", ["store_daycount", "store_sessioncount"])
 def test_empty_cells_are_found_by_an_index(table: str) -> None:
     """The triggers search for empty cells at each change of a memory."""
     if connection.vendor != "sqlite":
@@ -93,24 +93,24 @@ def test_removing_the_rows_of_a_user_removes_the_user_from_the_rollups(
     engine: EmbeddedEngine, alice: Person, bob: Person
 ) -> None:
     remember(engine, bob.owner, "one")
-    before = set(HourCount.objects.values_list("owner", "agent_id"))
+    before = set(DayCount.objects.values_list("owner", "agent_id"))
     engine.add(alice.owner, "chat:c1", [text_message("an answer", by="alices-agent", role="assistant")])
     storage.remove(alice.owner, list(Memory.objects.filter(user_id=alice.user_pk)))
     rollups.settle()
-    assert set(HourCount.objects.values_list("owner", "agent_id")) == before
+    assert set(DayCount.objects.values_list("owner", "agent_id")) == before
 
 
 def total_memories() -> int:
-    rows = HourCount.objects.filter(span=1)
+    rows = DayCount.objects.filter(owner="")
     return sum(rows.values_list("memories", flat=True))
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL empties its tables without triggers")
 def test_deleting_memories_after_their_counts_leaves_no_counts(engine: EmbeddedEngine, alice: Person) -> None:
     remember(engine, alice.owner, "one", "two")
-    for table in (HourCount, SessionCount, Memory):
+    for table in (DayCount, SessionCount, Memory):
         table.objects.all().delete()
-    assert not HourCount.objects.exists()
+    assert not DayCount.objects.exists()
     assert not SessionCount.objects.exists()
 
 
@@ -118,7 +118,7 @@ def test_the_rollups_can_be_recomputed(engine: EmbeddedEngine, alice: Person, bo
     for person in (alice, bob):
         remember(engine, person.owner, "one", "two")
         engine.add(person.owner, "chat:c2", [text_message("an answer", by="helper", role="assistant")])
-    HourCount.objects.all().delete()
+    DayCount.objects.all().delete()
     SessionCount.objects.update(memories=7)
     seen: list[tuple[str, int, int]] = []
     rollups.recount(report=lambda *progress: seen.append(progress))
@@ -131,7 +131,7 @@ def test_settling_does_not_change_the_counts(engine: EmbeddedEngine, alice: Pers
     delete(alice.owner, Memory.objects.get(text="two").memory_id)
     assert rollups.settle() is (connection.vendor == "postgresql")
     assert_rollups_agree()
-    assert not HourCount.objects.exclude(delta=0).exists()
+    assert not DayCount.objects.exclude(delta=0).exists()
     assert rollups.settle() is False
 
 
