@@ -2,7 +2,7 @@
 
 import logging
 from datetime import timedelta
-from itertools import chain, islice
+from itertools import islice
 from typing import Final
 
 from django.db import DatabaseError, connection, transaction
@@ -21,7 +21,7 @@ from remote import former_moves, sources
 from resources.services import storage_binding
 from resources.tasks import MAINTENANCE
 from store import derived, rollups
-from store.index import keyword, words
+from store.index import keyword
 from store.models import Session
 from webhooks.services import delivery as webhook_delivery
 
@@ -83,13 +83,19 @@ def run_jobs(run: Round) -> None:
 
 @periodic("index_words", series=MAINTENANCE)
 def index_words(run: Round) -> bool:
-    """Put a part of the memories that wait into the indexes of words; return True if there may be more."""
-    if not keyword.is_current():  # `manage.py rebuild` fills both
+    """Put a part of the memories that wait into the keyword index; return True if there may be more."""
+    if not keyword.is_current():  # `manage.py rebuild` fills it
         return False
-    for _ in islice(chain(derived.fill(), derived.fill_words()), INDEXED_BATCHES):
+    for _ in islice(derived.fill(), INDEXED_BATCHES):
         if run.should_end():
             return False
-    return bool(derived.pending_count() or words.pending_count())
+    return bool(derived.pending_count())
+
+
+@periodic("merge_keywords", every=timedelta(days=1), series=MAINTENANCE)
+def merge_keywords(_run: Round) -> bool:
+    """Merge a part of the keyword index; return True if there may be more."""
+    return keyword.merge()
 
 
 @periodic("link_sources", series=MAINTENANCE)

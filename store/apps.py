@@ -19,7 +19,6 @@ def _clear_index_after_flush(**options: Any) -> None:
     Unlike `migrate`, `flush` sends no `plan`.
     """
     if "plan" not in options:
-        from store.index import keyword, words  # noqa: PLC0415  models are loaded by now
+        from store.index import keyword  # noqa: PLC0415  models are loaded by now
 
         keyword.clear()
-        words.empty()

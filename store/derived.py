@@ -18,9 +18,9 @@ from django.db.backends.utils import CursorWrapper
 from core.persistence.database_errors import database_errors
 from core.persistence.sql import temporary_data_on_disk
 from store import rollups
-from store.index import keyword, pages, words
+from store.index import keyword, pages
 from store.index.keyword import Entry
-from store.models import IS_PURGED, IndexStatistics, Memory
+from store.models import IndexStatistics, Memory
 from store.types import Owner
 from store.vectors import fill as vectors
 from store.vectors import pages as vector_pages
@@ -78,7 +78,7 @@ def sample() -> list[Owner]:
     return chosen
 
 
-# --- memories that wait for the indexes of words ----------------------------------------------------------------------
+# --- memories that wait for the keyword index ----------------------------------------------------------------------
 
 
 def pending_count() -> int:
@@ -115,35 +115,13 @@ def _index(memories: list[Memory]) -> None:
         Memory.objects.bulk_update(changed, ["is_indexed", "token_count"])
 
 
-def fill_words(batch_rows: int = BATCH_ROWS) -> Iterator[int]:
-    """Add all queued memories to the word index, yielding the size of each batch."""
-    while True:
-        with database_errors():
-            waiting = words.pending(batch_rows)
-            if not waiting:
-                return
-            _index_words(waiting)
-        yield len(waiting)
-
-
-def _index_words(waiting: Sequence[int]) -> None:
-    memories = Memory.objects.exclude(IS_PURGED).filter(pk__in=waiting)
-    prepared = keyword.Prepared(memories)
-    with transaction.atomic(), connection.cursor() as cursor:
-        # Looked up again under the lock: some may have been deleted or changed since.
-        locked = memories.select_for_update().order_by("pk")
-        words.put(cursor, {memory.pk: prepared.entry_of(memory).packed for memory in locked})
-        words.dequeue(cursor, waiting)
-
-
 # --- rebuilds ---------------------------------------------------------------------------------------------------------
 
 
 def empty_keywords() -> None:
-    """Empty the keyword index, and with it the words, which are its tokens, and the facts of what it holds."""
+    """Empty the keyword index, and with it the facts of what it holds."""
     with database_errors(), temporary_data_on_disk(), transaction.atomic():
         keyword.empty()
-        words.empty()
         pages.empty()
         Memory.objects.filter(is_indexed=True).update(is_indexed=False, token_count=0)
 
@@ -151,13 +129,6 @@ def empty_keywords() -> None:
 def _rebuild_keywords() -> Iterator[int]:
     empty_keywords()
     yield from fill()
-    yield from fill_words()
-
-
-def _rebuild_words() -> Iterator[int]:
-    with database_errors(), transaction.atomic():
-        words.empty()
-    yield from fill_words()
 
 
 def _rebuild_facts() -> Iterator[int]:
@@ -190,7 +161,6 @@ def _kept_by_triggers(_cursor: CursorWrapper, _owner: Owner, _entries: Collectio
 STORES: Final = (
     # First: its statistics are the lock of all who write for an owner.
     Derived("keywords", keyword.add, keyword.remove, keyword.is_current, _rebuild_keywords, keyword.differences),
-    Derived("words", words.add, _kept_by_triggers, keyword.is_current, _rebuild_words, words.differences),
     Derived("facts", pages.add, pages.remove, pages.is_current, _rebuild_facts, pages.differences),
     Derived("vectors", vectors.add, vectors.remove, vector_pages.is_current, _rebuild_vectors, vectors.differences),
     Derived("counts", _kept_by_triggers, _kept_by_triggers, lambda: True, _rebuild_counts, rollups.differences),

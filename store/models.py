@@ -236,7 +236,7 @@ class Memory(CheckedModel):
             # The task that indexes what is pending.
             models.Index(
                 fields=["id"],
-                condition=models.Q(is_indexed=False) & (~models.Q(origin="upstream") | models.Q(memory_type="episode")),
+                condition=models.Q(is_indexed=False) & ~models.Q(state="purged"),
                 name="memory_not_indexed",
             ),
             # What a remote covers, read when its state changes.

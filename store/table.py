@@ -55,7 +55,7 @@ class MemoryTable:
                 edited[memory] = former_text
                 if memory.is_indexed:
                     former[memory.pk] = entry
-                memory.is_indexed |= _is_copied_episode(memory)
+                memory.is_indexed = True
             fields = ["text", "category", "importance"]
             storage.replace(owner, former, list(edited), fields)
             # No derived store holds category or importance.
@@ -68,10 +68,6 @@ class MemoryTable:
 def visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:
     """Return the memories that are not purged, by themselves or with their session, with user and session."""
     return memories.exclude(IS_PURGED).exclude(session__state=State.PURGED).select_related("user", "session")
-
-
-def _is_copied_episode(memory: Memory) -> bool:
-    return memory.origin == Memory.Origin.REMOTE and memory.memory_type == Memory.Type.EPISODE
 
 
 def _conditions(request: ListRequest) -> Q:

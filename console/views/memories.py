@@ -25,9 +25,8 @@ from console.text import MemoryItem, memory_item
 from memories.services.manual import add_by_hand
 from memories.services.search import SearchCommand, search
 from operations import bulk
-from store import browse, categories
+from store import browse, categories, derived
 from store.browse import BrowsePage, Selection, TurnPage
-from store.index import words as word_index
 from store.text.normalize import fold
 from store.types import Owner, Position, StoredMemory
 
@@ -60,7 +59,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         facets = browse.facets(selection, limit=100)
         context |= {
             "options": facets,
-            "not_indexed": word_index.pending_count() if selection.words else 0,
+            "not_indexed": derived.pending_count() if selection.words else 0,
             "other_order": filters.first_page(sort="newest" if filters.oldest_first else "oldest"),
             "target": sign_target(bulk.freeze(selection)),
         }

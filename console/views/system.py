@@ -35,7 +35,6 @@ from operations.models import Job, Lease
 from resources.queries import pending_cleanups, unfinished
 from resources.tasks import MAINTENANCE
 from store import derived
-from store.index import words
 from store.models import DayCount, PendingEmbedding
 
 ENGINE_SECONDS: Final = 2.0
@@ -185,7 +184,6 @@ def health(request: HttpRequest) -> HttpResponseBase:
         ],
         "backlog": {
             "index": derived.pending_count(),
-            "words": words.pending_count(),
             "embeddings": PendingEmbedding.objects.count(),
             "rollups": DayCount.objects.exclude(delta=0).count(),
             "pending": rows.get("pending"),

@@ -44,9 +44,8 @@ def compact(*, however_large: bool) -> list[str]:
         return [_TOO_LARGE]
     try:
         with connection.cursor() as cursor:
-            # Deleted words stay in segments of an index until the segments are merged.
-            for index in ("store_keywords", "store_words"):
-                cursor.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
+            # Deleted words stay in segments of the index until they are merged.
+            cursor.execute("INSERT INTO store_keywords (store_keywords) VALUES ('optimize')")
             with temporary_data_on_disk():
                 cursor.execute("VACUUM")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -1,7 +1,8 @@
 """The condition of a selection that memories contain words. It searches all users: only the panel may use it.
 
-SQLite has no statistics of words. For frequent words it is faster to read the memories in their order and to check each
-one; for others, to look the memories up and to sort them.
+The databases do not know how many memories contain a word: SQLite has no statistics of words, and those of PostgreSQL
+are mostly about the words of single users. For frequent words it is faster to read the memories in their order and to
+check each one; for others, to look the memories up and to sort them.
 """
 
 from collections.abc import Sequence
@@ -13,14 +14,16 @@ from django.db.models.expressions import RawSQL
 from django.db.models.sql.compiler import SQLCompiler
 
 from core.persistence.sql import rows
+from store.index import postgresql
+from store.index.schema import WORD
 
 LISTED: Final = 10_000
 """Words of up to so many memories are looked up for a page of a list, whose rows are then sorted."""
 COUNTED: Final = 50_000
 """Words of up to so many memories are looked up for a count, which sorts nothing and is exact."""
 _HOLDING: Final = {
-    "sqlite": "SELECT rowid FROM store_words WHERE store_words MATCH %s",
-    "postgresql": "SELECT memory_id FROM store_words WHERE tokens @> %s::text[]",
+    "sqlite": "SELECT rowid FROM store_keywords WHERE store_keywords MATCH %s",
+    "postgresql": "SELECT memory_id FROM store_keywords WHERE tokens @@ %s::tsquery",
 }
 
 
@@ -30,8 +33,8 @@ def holding(tokens: Sequence[str]) -> RawSQL:
 
 
 def come_first(tokens: Sequence[str]) -> bool:
-    """Return True if a page should look these words up; PostgreSQL decides by its statistics."""
-    return bool(tokens) and connection.vendor == "sqlite" and are_in_few(tokens, LISTED)
+    """Return True if a page should look these words up."""
+    return bool(tokens) and are_in_few(tokens, LISTED)
 
 
 def are_in_few(tokens: Sequence[str], at_most: int) -> bool:
@@ -42,21 +45,23 @@ def are_in_few(tokens: Sequence[str], at_most: int) -> bool:
 
 def condition(tokens: Sequence[str], *, comes_first: bool) -> Q | Func:
     """Return the condition that memories contain all these tokens."""
-    if comes_first or connection.vendor != "sqlite":
-        return Q(pk__in=holding(tokens))
-    return _Holds(F("pk"), tokens=tokens)
-
-
-def _wanted(tokens: Sequence[str]) -> str | list[str]:
     if connection.vendor == "sqlite":
-        return " AND ".join('"' + token.replace('"', '""') + '"' for token in tokens)
-    return list(tokens)
+        return Q(pk__in=holding(tokens)) if comes_first else _Holds(F("pk"), tokens=tokens)
+    return _IsListed(F("pk"), tokens=tokens) if comes_first else Q(pk__in=holding(tokens))
 
 
-class _Holds(Func):
-    """True if the words of the memory with this key include all tokens."""
+def _wanted(tokens: Sequence[str]) -> str:
+    """Return the query for all tokens in the database's syntax."""
+    if connection.vendor == "sqlite":
+        return " AND ".join('"' + f"{WORD}{token}".replace('"', '""') + '"' for token in tokens)
+    return " & ".join(postgresql.quoted(f"{WORD}{token}") for token in tokens)
+
+
+class _OfWords(Func):
+    """A condition on the key of a memory with the tokens that it must contain."""
 
     output_field = BooleanField()
+    condition: str
 
     def __init__(self, *expressions: Any, tokens: Sequence[str]) -> None:
         super().__init__(*expressions)
@@ -64,6 +69,16 @@ class _Holds(Func):
 
     def as_sql(self, compiler: SQLCompiler, *_arguments: Any, **_context: Any) -> tuple[str, tuple[str | int, ...]]:
         key, values = compiler.compile(self.source_expressions[0])
-        held = " AND ".join(["instr(' ' || tokens || ' ', %s) > 0"] * len(self.tokens))
-        text = f"EXISTS (SELECT 1 FROM store_words WHERE rowid = {key} AND {held})"
-        return text, (*values, *(f" {token} " for token in self.tokens))
+        return self.condition.format(key=key), (*values, _wanted(self.tokens))
+
+
+class _Holds(_OfWords):
+    """True if the words of the memory with this key include all tokens (SQLite)."""
+
+    condition = "EXISTS (SELECT 1 FROM store_keywords WHERE rowid = {key} AND store_keywords MATCH %s)"
+
+
+class _IsListed(_OfWords):
+    """True if the key is among those of the memories with these words, which are read first (PostgreSQL)."""
+
+    condition = f"{{key}} = ANY (ARRAY ({_HOLDING['postgresql']}))"

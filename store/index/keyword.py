@@ -21,16 +21,16 @@ from core.messages import MANAGE
 from core.messages import Message as _
 from documents.mime_types import search_words_of
 from store.index import VENDORS
-from store.models import IndexStatistics, IndexVersion, Memory, owned_by, owner_values
+from store.index.schema import PREFIX_CHARS
+from store.models import IndexStatistics, IndexVersion, Memory, State, owned_by, owner_values
 from store.text.tokens import TOKENIZER_VERSION, day_tokens, tokenize, weight
 from store.types import Owner
 
-PREFIX_CHARS = 12
 _BATCH_ROWS = 200
 _DAY_MS = 86_400_000
 MAX_COUNT = 255
 """The highest count stored of a term in a memory: its weight in BM25 hardly grows beyond."""
-PENDING = Q(is_indexed=False) & (~Q(origin=Memory.Origin.REMOTE) | Q(memory_type=Memory.Type.EPISODE))
+PENDING = Q(is_indexed=False) & ~Q(state=State.PURGED)
 """Memories that still have to be indexed, after a rebuild began or because earlier versions did not index copies."""
 
 
@@ -107,6 +107,12 @@ def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) ->
     _update_statistics(cursor, owner, -len(entries), -sum(entry.length for entry in entries.values()))
     for rows in _batches({row: entry.packed for row, entry in entries.items()}):
         VENDORS[connection.vendor].remove(cursor, prefix_of(owner), rows)
+
+
+def merge() -> bool:
+    """Merge a part of the index, so that look-ups read less; return True if there may be more."""
+    with connection.cursor() as cursor:
+        return bool(VENDORS[connection.vendor].merge(cursor))
 
 
 def is_filled(owner: Owner) -> bool:

@@ -12,6 +12,8 @@ from typing import Any
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from store.index.schema import WORD
+
 JSON_LIST = "SELECT jsonb_array_elements_text(%s::jsonb)"
 """A subquery of the texts in one parameter, a JSON list."""
 # setweight and ts_filter keep only the requested lexemes, so a long document is not unpacked entirely. The planner does
@@ -37,7 +39,7 @@ def joined_ids(column: str) -> str:
 
 def postings_values(terms: Sequence[str]) -> list[Any]:
     """Return the parameters of `POSTINGS`."""
-    return [list(terms), list(terms), " | ".join(_quoted(term) for term in terms)]
+    return [list(terms), list(terms), " | ".join(quoted(term) for term in terms)]
 
 
 def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
@@ -61,8 +63,8 @@ def entries(cursor: CursorWrapper, prefix: str, pks: Sequence[int]) -> dict[int,
     found: dict[int, dict[str, int]] = {}
     cursor.execute(
         "SELECT k.memory_id, u.lexeme, u.positions[1] FROM store_keywords k, unnest(k.tokens) u "
-        "WHERE k.memory_id = ANY(%s)",
-        [list(pks)],
+        "WHERE k.memory_id = ANY(%s) AND starts_with(u.lexeme, %s)",
+        [list(pks), prefix],
     )
     for row, term, count in cursor.fetchall():
         found.setdefault(row, {})[term.removeprefix(prefix)] = count
@@ -84,9 +86,19 @@ def counts_of(prefix: str, tokens: str) -> dict[str, int]:
     return {token: counted[token] for token, size in zip(counted, sizes, strict=True) if size <= _MAX_VECTOR_BYTES}
 
 
+def merge(_cursor: CursorWrapper) -> bool:
+    """Return False: the database merges its index itself."""
+    return False
+
+
 def _vector(prefix: str, tokens: str) -> str:
-    return " ".join(f"{_quoted(prefix + token)}:{count}" for token, count in counts_of(prefix, tokens).items())
+    """Return the tokens with their prefix and counts, and as many as there is room for as words of all users."""
+    counted = counts_of(prefix, tokens)
+    room = _MAX_VECTOR_BYTES - sum(len((prefix + token).encode()) + _POSITION_BYTES for token in counted)
+    ends = accumulate(len((WORD + token).encode()) for token in counted)
+    words = [quoted(WORD + token) for token, end in zip(counted, ends, strict=True) if end <= room]
+    return " ".join([*(f"{quoted(prefix + token)}:{count}" for token, count in counted.items()), *words])
 
 
-def _quoted(token: str) -> str:
+def quoted(token: str) -> str:
     return "'" + token.replace("\\", "\\\\").replace("'", "''") + "'"

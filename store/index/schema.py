@@ -1,12 +1,17 @@
-"""The tables of the indexes for which Django has no model: FTS5 on SQLite, arrays and tsvector with GIN on PostgreSQL.
+"""The tables of the keyword index, for which Django has no model: FTS5 on SQLite, tsvector with GIN on PostgreSQL.
 
-The keyword index holds the gateway's own tokens, each with a prefix for its user and scope, so a lookup reads one
-user's postings; the word index holds them without a prefix. There is no foreign key to the memories: Django empties
-tables with TRUNCATE, which PostgreSQL refuses for a table that an unknown table refers to.
+The index holds the gateway's own tokens, each with a prefix for its user and scope, so a lookup reads one user's
+postings; and once more as words, which `WORD` marks, for the lists of all users. There is no foreign key to the
+memories: PostgreSQL's TRUNCATE, which Django uses, refuses a table that an unknown table refers to.
+
+Earlier migrations call `install_words` and create the triggers: the words had a separate table.
 """
 
 from typing import Any, Final
 
+WORD: Final = "="
+"""The first character of the entries without prefix. A prefix has letters and digits."""
+PREFIX_CHARS: Final = 12
 # Every character that a token may hold; only the space separates tokens.
 CHARACTERS = "!\"\"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~"
 
@@ -139,3 +144,57 @@ def _postgresql() -> list[str]:
             f"{trigger} EXECUTE FUNCTION {function}",
         ]
     return statements
+
+
+_LACKING: Final = """
+    SELECT id FROM store_memory WHERE is_indexed AND id NOT IN (SELECT rowid FROM store_words)
+"""
+_MAX_UNITED: Final = 10_000
+"""A text of more different words is not found in lists of all users until it is indexed again."""
+_UNITE: Final = {
+    "sqlite": (
+        f"""
+        INSERT INTO store_keywords (rowid, tokens)
+        SELECT w.rowid, '{WORD}' || replace(w.tokens, ' ', ' {WORD}') FROM store_words w
+        JOIN store_memory m ON m.id = w.rowid WHERE m.is_indexed AND w.tokens <> ''
+        """,
+        # Those that were waiting. Without any, the index is not read.
+        f"""
+        INSERT INTO store_keywords (rowid, tokens)
+        SELECT doc, group_concat('{WORD}' || substr(term, {PREFIX_CHARS + 1}), ' ') FROM (
+            SELECT DISTINCT doc, term FROM store_keyword_postings
+            WHERE EXISTS ({_LACKING}) AND term NOT LIKE '{WORD}%' AND doc IN ({_LACKING})
+        ) GROUP BY doc
+        """,
+        "INSERT INTO store_keywords (store_keywords) VALUES ('optimize')",
+    ),
+    # A new table, because an update of each row would write each entry of the old index once more.
+    "postgresql": (
+        "CREATE TABLE store_keywords_united (memory_id bigint PRIMARY KEY, tokens tsvector NOT NULL)",
+        f"""
+        INSERT INTO store_keywords_united SELECT memory_id, CASE WHEN length(tokens) > {_MAX_UNITED} THEN tokens
+            ELSE tokens || array_to_tsvector(ARRAY(
+                SELECT '{WORD}' || substr(lexeme, {PREFIX_CHARS + 1}) FROM unnest(tsvector_to_array(tokens)) AS lexeme
+            )) END
+        FROM store_keywords
+        """,
+        "DROP TABLE store_keywords",
+        "ALTER TABLE store_keywords_united RENAME TO store_keywords",
+        "ALTER INDEX store_keywords_united_pkey RENAME TO store_keywords_pkey",
+        _CREATE["postgresql"][1],
+    ),
+}
+
+
+def unite_words(schema_editor: Any) -> None:
+    """Move the words into the keyword index, and remove their tables and triggers."""
+    remove_word_triggers(schema_editor)
+    for statement in _UNITE[schema_editor.connection.vendor]:
+        schema_editor.execute(statement, params=None)
+    for table in ("store_words", "store_words_pending"):
+        schema_editor.execute(f"DROP TABLE {table}", params=None)
+
+
+def part_words(schema_editor: Any) -> None:
+    """Undo `unite_words`: create the tables of the words, empty."""
+    install_words(schema_editor)

@@ -11,6 +11,8 @@ import orjson
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from store.index.schema import WORD
+
 JSON_LIST = "SELECT value FROM json_each(%s)"
 """A subquery of the texts in one parameter, a JSON list."""
 # A subquery for each term: with IN and GROUP BY SQLite would sort all postings that it finds.
@@ -19,6 +21,9 @@ POSTINGS = """
     FROM json_each(%s) t
 """
 """The memories of each prefixed term, by its number in the list; each memory is repeated by the term's count."""
+
+_MERGED_PAGES = 1000
+"""Of four kilobytes; a step takes up to 0.2 s, for which writers wait."""
 
 
 def joined_ids(column: str) -> str:
@@ -33,14 +38,14 @@ def postings_values(terms: Sequence[str]) -> list[Any]:
 
 def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
     """Index memories, given as row id and tokens (each repeated by its count); `prefix` is put before every token."""
-    cursor.executemany("INSERT INTO store_keywords (rowid, tokens) VALUES (%s, %s)", _prefixed(prefix, rows))
+    cursor.executemany("INSERT INTO store_keywords (rowid, tokens) VALUES (%s, %s)", _entries(prefix, rows))
 
 
 def remove(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
     """Remove memories from the index; the tokens must be those that they were indexed with."""
     cursor.executemany(
         "INSERT INTO store_keywords (store_keywords, rowid, tokens) VALUES ('delete', %s, %s)",
-        _prefixed(prefix, rows),
+        _entries(prefix, rows),
     )
 
 
@@ -73,5 +78,19 @@ def clear() -> None:
         cursor.execute("INSERT INTO store_keywords (store_keywords) VALUES ('delete-all')")
 
 
-def _prefixed(prefix: str, rows: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    return [(pk, prefix + tokens.replace(" ", f" {prefix}") if tokens else "") for pk, tokens in rows]
+def merge(cursor: CursorWrapper) -> bool:
+    """Merge some of the segments that each look-up reads; return True if there may be more."""
+    before = connection.connection.total_changes
+    cursor.execute("INSERT INTO store_keywords (store_keywords, rank) VALUES ('merge', %s)", [-_MERGED_PAGES])
+    return bool(connection.connection.total_changes - before > 1)  # 1 for the command itself
+
+
+def _entries(prefix: str, rows: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Return the tokens with their prefix, and each token once as a word of all users."""
+    return [
+        (pk, f"{prefix}{tokens.replace(' ', f' {prefix}')} {_words(tokens)}" if tokens else "") for pk, tokens in rows
+    ]
+
+
+def _words(tokens: str) -> str:
+    return " ".join(f"{WORD}{token}" for token in dict.fromkeys(tokens.split(" ")))

@@ -60,6 +60,6 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.RunPython(count, migrations.RunPython.noop),
+        migrations.RunPython(count, remove_triggers),
         migrations.DeleteModel(name="HourCount"),
     ]

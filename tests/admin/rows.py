@@ -32,10 +32,10 @@ from profiles.models import ProfileMemory, ProfileRevision
 from remote.models import OutboxEntry, Resend
 from resources.models import Attachment, Resource, StorageIdentity
 from store.models import (
+    DayCount,
     Embedding,
     EmbeddingSpace,
     FactPage,
-    DayCount,
     IndexStatistics,
     IndexVersion,
     Memory,

@@ -225,6 +225,7 @@ def test_every_app_has_its_tasks_registered() -> None:
             "clean_up",
             "purge_trash",
             "index_words",
+            "merge_keywords",
             "link_sources",
             "end_former_moves",
         ],

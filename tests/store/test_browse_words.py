@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from store import browse, derived
+from store import browse, derived, storage
 from store.browse import Selection, words
-from store.index import words as word_index
+from store.index import keyword
 from store.models import IS_LIVE, Memory, Session
 from store.table import MemoryTable, visible
 from store.text.tokens import query_tokens, required_tokens, tokenize
@@ -33,6 +33,10 @@ ENGLISH = (
 )  # fmt: skip
 CHINESE = ("二号楼的租约", "绿茶", "客户的回复", "要等", "付款合同", "会议", "我喜欢喝茶", "东京タワー")
 ROWS = 400
+
+
+def owner_of(memory: Memory) -> Owner:
+    return Owner(memory.user_id, "", memory.app_id, memory.project_id)
 
 
 def sentence(chance: random.Random) -> str:
@@ -62,18 +66,20 @@ def rows() -> list[Memory]:
     ]
     Memory.objects.bulk_create(_row(chance, chance.choice(sessions), number) for number in range(ROWS))
     sum(derived.fill(batch_rows=90))
-    sum(derived.fill_words(batch_rows=90))
     for user in users:
         owner = Owner(user.pk, user.user_id)
         edited = chance.sample([one.memory_id for one in Memory.objects.filter(user=user, state="live")], 20)
         wording = {name: Wording(sentence(chance), "user_memory_fact", 0.5) for name in edited}
         MemoryTable().replace(owner, wording)
-    sum(derived.fill_words())
     Session.objects.filter(session_id="chat:hidden").update(state="trashed", state_since=timezone.now())
     ninth = [memory.pk for memory in Memory.objects.all()[::9]]
     Memory.objects.filter(pk__in=ninth).update(state="trashed", state_since=timezone.now())
-    Memory.objects.filter(pk__in=[memory.pk for memory in Memory.objects.all()[::31]]).delete()
-    Memory.objects.filter(is_indexed=False, seq__gt=ROWS // 2).update(state="purged")
+    for memory in Memory.objects.all()[::31]:
+        storage.remove(owner_of(memory), [memory])
+    for memory in Memory.objects.all()[::37]:
+        former = {memory.pk: keyword.entry_of(memory)}
+        memory.state, memory.text, memory.is_indexed = "purged", "", False
+        storage.replace(owner_of(memory), former, [memory], ["state", "text"])
     live = visible(Memory.objects.filter(IS_LIVE))
     return list(live.order_by("-created_at_ms", "-pk"))
 
@@ -141,48 +147,50 @@ def test_shown_and_counted_is_what_a_scan_finds(
 
 
 def entries() -> dict[int, set[str]]:
-    """The content of the word index."""
+    """The words of all users in the keyword index, by row id."""
+    found: dict[int, set[str]] = {}
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
-            cursor.execute("SELECT rowid, tokens FROM store_words")
-            return {row: {*tokens.split()} for row, tokens in cursor.fetchall()}
-        cursor.execute("SELECT memory_id, tokens FROM store_words")
-        return {row: {*tokens} for row, tokens in cursor.fetchall()}
+            cursor.execute("SELECT doc, substr(term, 2) FROM store_keyword_postings WHERE term LIKE '=%'")
+        else:
+            cursor.execute(
+                "SELECT memory_id, substr(lexeme, 2) FROM store_keywords, unnest(tsvector_to_array(tokens)) AS lexeme "
+                "WHERE starts_with(lexeme, '=')"
+            )
+        for row, word in cursor.fetchall():
+            found.setdefault(row, set()).add(word)
+    return found
 
 
 def test_the_index_holds_what_lists_can_show_and_nothing_else(rows: list[Memory]) -> None:
     shown = visible(Memory.objects.all())
-    assert entries().keys() == set(shown.values_list("pk", flat=True))
-    assert word_index.pending_count() == 0
-    assert list(word_index.differences(())) == []
+    assert entries() == {memory.pk: {*keyword.entry_of(memory).tokens} for memory in shown}
 
 
-def test_what_an_external_engine_finds_is_queued_and_indexed_by_the_worker(alice: Person) -> None:
+def test_a_copy_of_before_is_listed_once_the_worker_indexed_it(alice: Person) -> None:
     session = Session.objects.create(user_id=alice.user_pk, session_id="chat:1", engine_session_id="1", kind="chat")
     memory = _row(random.Random(1), session, 0)
-    memory.origin, memory.text = "upstream", "green tea"
+    memory.origin, memory.memory_type, memory.text = "upstream", "agent_case", "green tea"
     memory.save()
     asked = Selection(words=required_tokens("green"))
-    assert (browse.count(asked), word_index.pending_count()) == (0, 1)
-    assert sum(derived.fill_words()) == 1
-    assert (browse.count(asked), word_index.pending_count()) == (1, 0)
-    Memory.objects.update(text="black tea")
-    assert (browse.count(asked), word_index.pending_count()) == (0, 1)
-    Memory.objects.all().delete()
-    assert (entries(), word_index.pending_count()) == ({}, 0)
+    assert (browse.count(asked), derived.pending_count()) == (0, 1)
+    assert sum(derived.fill()) == 1
+    assert (browse.count(asked), derived.pending_count()) == (1, 0)
+    storage.remove(alice.owner, [Memory.objects.get()])
+    assert entries() == {}
 
 
 def test_a_rebuild_fills_it_again(rows: list[Memory]) -> None:
     before = entries()
     derived.empty_keywords()
-    assert set(entries()) < set(before)
+    assert entries() == {}
     call_command("rebuild", verbosity=0)
     assert entries() == before
 
 
 def test_erased_memories_leave_no_words(rows: list[Memory]) -> None:
-    Memory.objects.filter(user_id=rows[0].user_id).delete()
-    assert list(word_index.differences(())) == []
+    for memory in Memory.objects.filter(user_id=rows[0].user_id):
+        storage.remove(owner_of(memory), [memory])
     assert entries().keys() == set(visible(Memory.objects.all()).values_list("pk", flat=True))
 
 
@@ -191,8 +199,8 @@ def test_erased_memories_leave_no_words(rows: list[Memory]) -> None:
               " ".join(f"w{number}" for number in range(700))]
 )  # fmt: skip
 def test_nothing_that_is_asked_for_is_syntax(rows: list[Memory], asked: str) -> None:
-    Memory.objects.filter(pk=rows[0].pk).update(text=asked, is_indexed=False)
-    sum(derived.fill_words())
+    Memory.objects.filter(pk=rows[0].pk).update(text=asked)
+    call_command("rebuild", "keywords", verbosity=0)
     assert browse.count(Selection(words=required_tokens(asked))) >= 1
 
 
@@ -216,7 +224,7 @@ def test_users_requests_never_read_it(alice: Person, bob: Person) -> None:
         alice.client.get("/memories")
     assert "green tea of alice" in found.content.decode()
     assert "green tea of bob" not in found.content.decode()
-    assert [query["sql"] for query in seen if "store_words" in query["sql"]] == []
+    assert [query["sql"] for query in seen if "=green" in query["sql"] and "INSERT" not in query["sql"]] == []
 
 
 def test_conditions_of_words_survive_a_frozen_selection() -> None:

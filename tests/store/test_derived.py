@@ -17,9 +17,9 @@ from engines.embedded.engine import EmbeddedEngine
 from store import derived, storage
 from store.index import keyword, pages
 from store.models import (
+    DayCount,
     Embedding,
     FactPage,
-    DayCount,
     IndexStatistics,
     IndexVersion,
     Memory,
@@ -119,8 +119,8 @@ def test_copies_of_a_remotes_memories_are_indexed_too(filled: EmbeddedEngine, al
     assert_consistent(alice.owner)
 
 
-def test_messages_recorded_for_a_remote_stay_unindexed(filled: EmbeddedEngine, alice: Person) -> None:
-    Memory.objects.update(origin="upstream", memory_type="unprocessed_message", is_indexed=False, token_count=0)
+def test_purged_memories_stay_unindexed(filled: EmbeddedEngine, alice: Person) -> None:
+    Memory.objects.update(state="purged", is_indexed=False, token_count=0)
     run("keywords")
     assert entries_of(alice.owner) == {}
     assert not IndexStatistics.objects.exists()
@@ -139,21 +139,16 @@ def test_djangos_flush_empties_the_index(filled: EmbeddedEngine, alice: Person) 
 
 
 def test_an_unknown_name_is_refused(db: None) -> None:
-    with pytest.raises(CommandError, match=r"There is no store letters\. There are keywords, words, facts"):
-        run("letters", "words")
+    with pytest.raises(CommandError, match=r"There is no store letters\. There are keywords, facts"):
+        run("letters", "facts")
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
 
 
-def change_tokens(table: str) -> None:
+def change_tokens() -> None:
     memory = Memory.objects.get(text="the zebra came")
     with connection.cursor() as cursor:
-        if table == "words":
-            key = "rowid" if connection.vendor == "sqlite" else "memory_id"
-            tokens = "'lion'" if connection.vendor == "sqlite" else "ARRAY['lion']"
-            cursor.execute(f"UPDATE store_words SET tokens = {tokens} WHERE {key} = %s", [memory.pk])
-            return
         keyword.remove(cursor, owner_of(memory), {memory.pk: keyword.entry_of(memory)})
         memory.text = "the lion came"
         keyword.add(cursor, owner_of(memory), {memory: keyword.entry_of(memory)})
@@ -194,11 +189,9 @@ def change_facts() -> None:
 
 FAULTS: dict[str, tuple[str, Callable[[], object]]] = {
     "a memory without keywords": ("keywords", lambda: lose("keywords")),
-    "keywords of another text": ("keywords", lambda: change_tokens("keywords")),
+    "keywords of another text": ("keywords", change_tokens),
     "keywords of no row": ("keywords", lambda: Memory.objects.filter(text="the zebra came").delete()),
     "statistics": ("keywords", lambda: IndexStatistics.objects.update(tokens=F("tokens") + 1)),
-    "words of another text": ("words", lambda: change_tokens("words")),
-    "a memory without words": ("words", lambda: sql_statement("DELETE FROM store_words")),
     "a memory without facts": ("facts", lambda: lose("facts")),
     "other facts": ("facts", change_facts),
     "a lost page of facts": ("facts", lambda: FactPage.objects.latest("pk").delete()),
@@ -261,5 +254,4 @@ def test_no_fault_is_found_after_random_changes(engine: EmbeddedEngine, alice: P
             storage.remove(person.owner, [row])
         else:
             engine.delete(person.owner, f"chat:{chance.randrange(max(1, number // 3))}")
-    list(derived.fill_words())
     assert wrong_stores(derived.sample()) == set()

@@ -25,9 +25,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no store {unknown}. There are {_NAMES}.")
         chosen = names or [store.name for store in derived.STORES if not store.is_current()]
         done = {name: self._follow(name, derived.BY_NAME[name].rebuild()) for name in chosen}
-        waiting = (("keywords", derived.fill()), ("words", derived.fill_words()))
-        for name, steps in waiting:
-            done[name] = done.get(name, 0) + self._follow(name, steps)
+        done["keywords"] = done.get("keywords", 0) + self._follow("keywords", derived.fill())
         if any(done.values()) or names:
             self.stdout.write(", ".join(f"{name}: {number:,}" for name, number in done.items() if number) or "0")
         elif not quiet:
