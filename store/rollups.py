@@ -1,12 +1,12 @@
 """The rollups: counts of live memories by UTC day, of each user and of all users, and by session.
 
-Triggers update them with every write: views define which memories count, in which cells; a row's cells are subtracted
-before a change and added after it. SQLite cannot rebuild a table that a view or the trigger of
+Triggers update them with every write: views define which memories count, and where; a row is subtracted before a
+change and added after it. SQLite cannot rebuild a table that a view or the trigger of
 another table uses: a migration that rebuilds `store_memory` or `store_session` calls `remove` before and `install`
 after.
 
-Shorter periods are counted by an index of the memories, longer ones are sums of days. Not chosen: counts of each user
-alone, because each list of all users would sum up all of them.
+Shorter periods are counted by an index, longer ones are sums of days. Not chosen: counts of each user alone, which each
+list of all users would sum up.
 """
 
 from collections.abc import Callable, Iterator, Sequence
