@@ -6,8 +6,9 @@ read: all pages of its owner are written again from the rows, at the next search
 
 import struct
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +30,52 @@ ORIGINS: Final[Mapping[str, int]] = {
     Memory.Origin.EXTRACTED: 4,
 }
 """The number of each origin in a page. A new origin gets the next number, whatever its place among the others."""
-FACTS: Final = np.dtype([
-    ("pk", "<i8"), ("session", "<i8"), ("at", "<i8"), ("seq", "<i4"), ("length", "<i4"),
-    ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "u1"), ("is_turn", "?"), ("cover", "u1"),
-])  # fmt: skip
-_FACT: Final = struct.Struct("<qqqiiIIIB?B")
+
+
+class Field(NamedTuple):
+    """A field of each record: its numpy type, the columns that `value` reads, and `value` of a memory.
+
+    The value of a field that `is_name` is a text; the record has its position in the names of the page.
+    """
+
+    name: str
+    dtype: str
+    columns: tuple[str, ...]
+    value: Callable[[Memory], Any]
+    is_name: bool = False
+
+
+FIELDS: Final = (
+    Field("pk", "<i8", ("id",), attrgetter("id")),
+    Field("session", "<i8", ("session",), lambda one: one.session_id or 0),
+    Field("at", "<i8", ("created_at_ms",), attrgetter("created_at_ms")),
+    Field("seq", "<i4", ("seq",), attrgetter("seq")),
+    Field("length", "<i4", ("token_count",), attrgetter("token_count")),
+    Field("speaker", "<u4", ("speaker",), attrgetter("speaker"), is_name=True),
+    Field("sender", "<u4", ("sender_id",), attrgetter("sender_id"), is_name=True),
+    Field("agent", "<u4", ("agent_id",), attrgetter("agent_id"), is_name=True),
+    Field("origin", "u1", ("origin",), lambda one: ORIGINS[one.origin]),
+    Field(
+        "is_turn",
+        "?",
+        ("chunk_index", "origin"),
+        lambda one: one.chunk_index is None and one.origin != Memory.Origin.EXTRACTED,
+    ),
+    Field(
+        "cover",
+        "u1",
+        ("is_covered", "is_replaced", "origin", "text", "original_text", "sources"),
+        cover.kind_of,
+    ),
+)
+"""What a search reads of each memory. A new field is one more here: all pages are then written again."""
+FACTS: Final = np.dtype([(field.name, field.dtype) for field in FIELDS])
+NAMED: Final = tuple(field.name for field in FIELDS if field.is_name)
+_CODES: Final = {"<i8": "q", "<i4": "i", "<u4": "I", "u1": "B", "?": "?"}
+_FACT: Final = struct.Struct("<" + "".join(_CODES[field.dtype] for field in FIELDS))
 """A record of `FACTS`. For a few records it is faster than numpy."""
-NAMED: Final = ("speaker", "sender", "agent")
-"""The fields that are indexes into the names of their page."""
+_PACKED: Final = tuple(dict.fromkeys(column for field in FIELDS for column in field.columns))
+"""The columns of a memory that its facts are packed from."""
 
 
 def layout_of(fields: np.dtype[Any], named: Sequence[str], origins: Mapping[str, int]) -> int:
@@ -46,11 +85,6 @@ def layout_of(fields: np.dtype[Any], named: Sequence[str], origins: Mapping[str,
 
 
 LAYOUT: Final = layout_of(FACTS, NAMED, ORIGINS)
-_PACKED: Final = (
-    "session", "created_at_ms", "seq", "token_count", "speaker", "sender_id", "agent_id", "origin", "chunk_index",
-    "is_covered", "is_replaced", "text", "original_text", "sources",
-)  # fmt: skip
-"""The columns of a memory that its facts are packed from."""
 Facts = npt.NDArray[np.void]
 
 _OF_OWNER = "WHERE user_id = %s AND app_id = %s AND project_id = %s"
@@ -70,23 +104,19 @@ def add(cursor: CursorWrapper, owner: Owner, entries: Mapping[Memory, Entry]) ->
     """Add saved memories of one owner; ignore memories of others."""
     owned = owner_values(owner)
     key = (owner.user_pk, owner.app_id, owner.project_id)
-    rows = [
-        (memory, entry.length)
-        for memory, entry in entries.items()
-        if (memory.user_id, memory.app_id, memory.project_id) == key
-    ]
+    rows = [one for one in entries if (one.user_id, one.app_id, one.project_id) == key]
     cursor.execute(_LAST, owned)
     last = cursor.fetchone()
     if last and last[-1] != LAYOUT:
-        last = _rewrite(cursor, owner, besides={row.id for row, _length in rows})
+        last = _rewrite(cursor, owner, besides={row.id for row in rows})
     for page in _filled(last, rows):
         cursor.execute(_WRITE, [*owned, *page])
 
 
-def _filled(last: tuple[Any, ...] | None, rows: Sequence[tuple[Memory, int]]) -> Iterator[tuple[int, bytes, str]]:
+def _filled(last: tuple[Any, ...] | None, rows: Sequence[Memory]) -> Iterator[tuple[int, bytes, str]]:
     """Yield the pages of an owner that change when rows are appended: number, facts and names."""
     number, facts, packed_names, _layout = last or (0, b"", "[]", LAYOUT)
-    facts, rest = bytes(facts), sorted(rows, key=lambda row: row[0].id)
+    facts, rest = bytes(facts), sorted(rows, key=attrgetter("id"))
     places = {name: place for place, name in enumerate(orjson.loads(packed_names))}
     while rest:
         if len(facts) >= PAGE_ROWS * FACTS.itemsize:
@@ -193,16 +223,15 @@ def _rewrite(cursor: CursorWrapper, owner: Owner, besides: Collection[int] = ())
     owned = owner_values(owner)
     cursor.execute(_DELETE_ALL, owned)
     last = None
-    for page in _filled(None, [row for row in _indexed(owner) if row[0].id not in besides]):
+    for page in _filled(None, [row for row in _indexed(owner) if row.id not in besides]):
         cursor.execute(_WRITE, [*owned, *page])
         last = (*page, LAYOUT)
     return last
 
 
-def _indexed(owner: Owner) -> list[tuple[Memory, int]]:
-    """Return the owner's indexed memories, each with the length of its text in tokens."""
-    indexed = Memory.objects.filter(owned_by(owner), is_indexed=True).only(*_PACKED)
-    return [(row, row.token_count) for row in indexed.iterator()]
+def _indexed(owner: Owner) -> list[Memory]:
+    """Return the owner's indexed memories."""
+    return list(Memory.objects.filter(owned_by(owner), is_indexed=True).only(*_PACKED).iterator())
 
 
 def _compact_names(facts: Facts, names: Sequence[str]) -> list[str]:
@@ -213,14 +242,12 @@ def _compact_names(facts: Facts, names: Sequence[str]) -> list[str]:
     return [names[place] for place in used]
 
 
-def _pack(with_lengths: Iterable[tuple[Memory, int]], places: dict[str, int]) -> bytes:
+def _pack(memories: Iterable[Memory], places: dict[str, int]) -> bytes:
     """Return the packed records of memories; add names that are new to `places`, the index of each name."""
     packed = b""
-    for one, length in with_lengths:
-        named = [places.setdefault(name, len(places)) for name in (one.speaker, one.sender_id, one.agent_id)]
-        is_turn = one.chunk_index is None and one.origin != Memory.Origin.EXTRACTED
+    for one in memories:
+        values = ((field, field.value(one)) for field in FIELDS)
         packed += _FACT.pack(
-            one.id, one.session_id or 0, one.created_at_ms, one.seq, length,
-            *named, ORIGINS[one.origin], is_turn, cover.kind_of(one),
-        )  # fmt: skip
+            *(places.setdefault(value, len(places)) if field.is_name else value for field, value in values)
+        )
     return packed
