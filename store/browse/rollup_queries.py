@@ -21,7 +21,7 @@ ALL_TIME_MS: Final = (FIRST_MS, LAST_MS)
 _MAX_PARTS: Final = 200
 _CELLS: Final = """
     SELECT * FROM (WITH piece (since, until, at_ms) AS (VALUES {pieces})
-    SELECT {at_ms} AS at_ms, {names}, sum(memories) AS memories, sum(low), sum(mid), sum(high), sum(weight)
+    SELECT {at_ms} AS at_ms, {names}, sum(memories) AS memories{sums}
     FROM piece CROSS JOIN {counts} GROUP BY {group}) cells
 """
 _COUNTS: Final = {
@@ -37,7 +37,7 @@ _COUNTS: Final = {
 }
 # Times are literals: if they came from a join, SQLite would build a temporary index for the statement.
 _ROWS: Final = """
-    SELECT {at_ms} AS at_ms, {names}, count(*) AS memories, sum(low), sum(mid), sum(high), sum(weight)
+    SELECT {at_ms} AS at_ms, {names}, count(*) AS memories{sums}
     FROM store_counted_memory WHERE created_at_ms >= {since} AND created_at_ms < {until} AND {conditions}
     GROUP BY {group}
 """
@@ -172,19 +172,21 @@ def _counts(
             rest += [(since, first * DAY_MS, since), (last * DAY_MS, until, since)]
         else:
             rest.append((since, until, since))
-    names, group = ("owner", "1, 2") if by_owner else ("category, agent_id, origin", "1, 2, 3, 4")
+    names, group, sums = "category, agent_id, origin", "1, 2, 3, 4", ", sum(low), sum(mid), sum(high), sum(weight)"
+    if by_owner:  # an index of the counts has these columns
+        names, group, sums = "owner", "2", ""
     parts = []
     if days:
-        at_ms = f"CAST(day AS bigint) * {DAY_MS}" if by_day else "piece.at_ms"
+        at_ms = str(edges_ms[0]) if by_owner else f"CAST(day AS bigint) * {DAY_MS}" if by_day else "piece.at_ms"
         conditions = _cell_conditions(selection, by_owner=by_owner)
         counts = _COUNTS[connection.vendor].format(conditions=conditions.text)
-        text = _CELLS.format(at_ms=at_ms, names=names, pieces=", ".join(days), counts=counts, group=group)
+        text = _CELLS.format(at_ms=at_ms, names=names, sums=sums, pieces=", ".join(days), counts=counts, group=group)
         parts.append(Sql(text, conditions.values))
     conditions = row_conditions(selection)
     for since, until, at in rest:
         if since < until:
             text = _ROWS.format(
-                at_ms=at, names=names, since=since, until=until, conditions=conditions.text, group=group
+                at_ms=at, names=names, sums=sums, since=since, until=until, conditions=conditions.text, group=group
             )
             parts.append(Sql(text, conditions.values))
     for start in range(0, len(parts), _MAX_PARTS):
