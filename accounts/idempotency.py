@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.models import IdempotencyKey, Principal
-from core.background.leases import new_holder, renewed
+from core.background.leases import new_holder, renewed, take
 from core.errors import Conflict, InvalidInput
 from core.messages import Message as _
 
@@ -67,12 +67,11 @@ def claim(
         "status": None,
         "result": {},
         "headers": {},
-        "lease_holder": new_holder(),
-        "leased_until": now + LEASE,
         "created_at": now,
     }
     identity = {"user_id": principal.user_pk, "key_digest": sha256(key.encode()).hexdigest()}
-    row, is_new = IdempotencyKey.objects.get_or_create(**identity, defaults=fresh)
+    lease = {"lease_holder": new_holder(), "leased_until": now + LEASE}
+    row, is_new = IdempotencyKey.objects.get_or_create(**identity, defaults=fresh | lease)
     if is_new:
         return Claim(row, {})
     is_old = row.created_at <= now - KEPT_FOR
@@ -81,13 +80,10 @@ def claim(
     if not is_old and row.status is not None:
         return row
     kept = {} if is_old else row.result
-    unchanged = IdempotencyKey.objects.filter(
-        pk=row.pk, lease_holder=row.lease_holder, leased_until=row.leased_until, status=row.status
-    )
-    if row.is_held(now) or not unchanged.update(**fresh | {"result": kept}):
+    unchanged = IdempotencyKey.objects.filter(pk=row.pk, created_at=row.created_at, status=row.status)
+    if not (taken := take(unchanged, 1, LEASE, now=now, **fresh | {"result": kept})):
         raise _still_running(row, now)
-    row.lease_holder = fresh["lease_holder"]
-    return Claim(row, kept)
+    return Claim(taken[0], kept)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from core.background.leases import is_free, new_holder, renewed
+from core.background.leases import renewed, take
 from core.background.tasks import enqueue
 from core.errors import Conflict, GatewayError, NotFound
 from core.messages import Message as _
@@ -42,10 +42,9 @@ class Ended(Exception):
 class Run:
     """A running job, for its handler. `params` are those of the request, `cursor` is the position to continue from."""
 
-    def __init__(self, job: Job, holder: str, should_end: Callable[[], bool]) -> None:
+    def __init__(self, job: Job, should_end: Callable[[], bool]) -> None:
         self.job = job
         self.actor = Actor(job.actor_kind, job.actor)
-        self._holder = holder
         self._should_end = should_end
 
     @property
@@ -58,7 +57,7 @@ class Run:
 
     def claimed(self) -> QuerySet[Job]:
         """Return a query of the job, empty if another process has its lease."""
-        return Job.objects.filter(pk=self.job.pk, lease_holder=self._holder, status=Job.Status.RUNNING)
+        return Job.objects.filter(pk=self.job.pk, lease_holder=self.job.lease_holder, status=Job.Status.RUNNING)
 
     def report(self, done: int, total: int, *, cursor: Mapping[str, Any] | None = None) -> None:
         """Record the progress. Raises: `Ended`, which a handler must not catch.
@@ -183,13 +182,11 @@ def delete_old(now: datetime) -> int:
 
 
 def _run(job: Job, should_end: Callable[[], bool]) -> Job | None:
-    """Take the lease of a job by a conditional update and run it; return None if another process has it."""
-    now, holder = timezone.now(), new_holder()
-    free = Q(status=Job.Status.QUEUED) | Q(status=Job.Status.RUNNING) & is_free(job, now)
-    values = {"status": Job.Status.RUNNING, "lease_holder": holder, "leased_until": now + LEASE}
-    if not Job.objects.filter(free, pk=job.pk).update(started_at=job.started_at or now, **values):
+    """Take the lease of a job and run it; return None if another process has it."""
+    pending, started_at = Job.objects.filter(_IS_PENDING, pk=job.pk), job.started_at or timezone.now()
+    if not (taken := take(pending, 1, LEASE, status=Job.Status.RUNNING, started_at=started_at)):
         return None
-    run = Run(get(job.pk), holder, should_end)
+    run = Run(taken[0], should_end)
     try:
         run.check()
         with renewed(run.claimed(), LEASE):

@@ -4,21 +4,19 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from django.db import models
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
-from core.background.leases import Leased, is_free, new_holder, renewed
+from core.background.leases import Leased, new_holder, renewed, take
 from core.localization import MessageField
 
 
 class LeaseManager(models.Manager["Lease"]):
     def take(self, name: str, holder: str, *, now: datetime, lasts: timedelta) -> bool:
         """Take or renew a lease until `now + lasts`; return False while another running process holds it."""
-        values = {"lease_holder": holder, "leased_until": now + lasts}
-        seen, is_new = self.get_or_create(name=name, defaults=values)
-        return is_new or bool(self.filter(Q(lease_holder=holder) | is_free(seen, now), name=name).update(**values))
+        self.get_or_create(name=name, defaults={"lease_holder": holder, "leased_until": now + lasts})
+        return bool(take(self.filter(name=name), 1, lasts, now=now, holder=holder))
 
     def release(self, name: str, holder: str) -> None:
         """Release the lease if `holder` has it."""

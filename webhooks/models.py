@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import MemoryUser
+from core.background.leases import Claimable
 from core.localization import MessageField
 from core.network.url_policy import MAX_URI_CHARS
 
@@ -43,7 +44,7 @@ class Webhook(models.Model):
         return str(self.pk)
 
 
-class WebhookDelivery(models.Model):
+class WebhookDelivery(Claimable):
     """An event to deliver to a webhook: written with the change, numbered and sent by the worker.
 
     A pending delivery has `next_try_at`.

@@ -19,12 +19,13 @@ from typing import Any, TypeVar
 from django.apps import apps
 from django.db import DatabaseError, OperationalError, connection, connections, models, transaction
 from django.db.models import Q, QuerySet
+from django.db.models.expressions import Combinable
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 logger = logging.getLogger("memory_gateway.worker")
 
-_Row = TypeVar("_Row", bound="Claimable")
+_Row = TypeVar("_Row", bound="Leased")
 _RANDOM_CHARS = 8
 _PAST = timedelta(seconds=1)
 
@@ -53,43 +54,54 @@ class Claimable(Leased):
         abstract = True
 
 
-def is_free(seen: Leased, now: datetime) -> Q:
-    """Return the condition of a conditional update that takes the lease.
+def take(
+    rows: QuerySet[_Row],
+    limit: int,
+    lasts: timedelta,
+    *,
+    now: datetime | None = None,
+    holder: str | None = None,
+    **values: Any,
+) -> list[_Row]:
+    """Lease at most `limit` of the rows that are free, and set `values` in them; return them as they are then.
 
-    The lease has expired, or it still belongs to the holder that `seen` names, and that process has ended.
+    A row is free without a lease, when its lease has expired, when its holder was a process of this machine that has
+    ended, and for the same `holder` (by default a new one). Rows that another process is claiming at this moment are
+    left to it, without a wait (`SKIP LOCKED`).
     """
-    expired = Q(leased_until__lt=now)
-    return expired | Q(lease_holder=seen.lease_holder) if is_dead(seen.lease_holder) else expired
+    now, holder = now or timezone.now(), holder or new_holder()
+    holders = rows.exclude(lease_holder="").order_by().values_list("lease_holder", flat=True).distinct()
+    own_or_gone = [one for one in holders if one == holder or is_dead(one)]
+    is_open = Q(lease_holder="") | Q(leased_until__isnull=True) | Q(leased_until__lt=now)
+    free = rows.filter(is_open | Q(lease_holder__in=own_or_gone))
+    # SQLite's one writer is not disturbed for nothing.
+    if not connection.features.has_select_for_update and not free.exists():
+        return []
+    values |= {"lease_holder": holder, "leased_until": now + lasts}
+    with transaction.atomic():
+        found = list(free.select_for_update(skip_locked=True, of=("self",))[:limit])
+        if found:
+            QuerySet(rows.model).filter(pk__in=[row.pk for row in found]).update(**values)
+    for row in found:
+        if computed := [name for name, value in values.items() if isinstance(value, Combinable)]:
+            row.refresh_from_db(fields=computed)
+        for name in values.keys() - computed:
+            setattr(row, name, values[name])
+    return found
 
 
 @contextmanager
 def claimed(
     rows: QuerySet[_Row], limit: int, lasts: timedelta, *, clock: Callable[[], datetime] = timezone.now
 ) -> Iterator[list[_Row]]:
-    """Lease at most `limit` of the rows that are free, yield them, and release those that still exist after the block.
-
-    Rows that another process is claiming at this moment are left to it, without a wait (`SKIP LOCKED`).
-    """
-    now, holder = clock(), new_holder()
-    model: QuerySet[_Row] = QuerySet(rows.model)
-    holders = model.exclude(lease_holder="").order_by().values_list("lease_holder", flat=True).distinct()
-    gone = [one for one in holders if is_dead(one)]
-    is_open = Q(lease_holder="") | Q(lease_holder__in=gone) | Q(leased_until__lt=now)
-    free = rows.filter(is_open)
-    # SQLite's one writer is not disturbed for nothing.
-    if not connection.features.has_select_for_update and not free.exists():
-        yield []
-        return
-    with transaction.atomic():
-        found = list(free.select_for_update(skip_locked=True, of=("self",))[:limit])
-        chosen = model.filter(pk__in=[row.pk for row in found])
-        chosen.update(lease_holder=holder, leased_until=now + lasts)
+    """Take at most `limit` of the rows, yield them, and release those that still exist after the block."""
+    found = take(rows, limit, lasts, now=clock())
     if not found:
         yield []
         return
-    for row in found:
-        row.lease_holder = holder
-    mine = chosen.filter(lease_holder=holder)
+    holder = found[0].lease_holder
+    model: QuerySet[_Row] = QuerySet(rows.model)
+    mine = model.filter(pk__in=[row.pk for row in found], lease_holder=holder)
     try:
         with renewed(mine, lasts, clock=clock):
             yield found

@@ -1,4 +1,4 @@
-"""Claims of resources: a worker takes the lease of a resource by a conditional update and renews it."""
+"""Claims of resources: a worker takes the lease of a resource, renews it, and settles the outcome."""
 
 import random
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from functools import partial
 from typing import Final
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Case, F, Q, QuerySet, When
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from core.background.leases import new_holder
+from core.background.leases import take
 from core.background.tasks import enqueue
 from core.crypto import Purpose, Undecryptable
 from core.events import EventType, publish
@@ -79,25 +79,20 @@ def ingest_uri_of(resource: Resource) -> str | None:
 def claim(resource_id: str, now: datetime) -> Resource | None:
     """Claim a resource for ingestion; return None if it is done, deleted, unknown or claimed by another worker.
 
-    The update applies only to an unchanged row, so one of two workers wins. `attempts` restarts at 1 for a failure that
-    waited for an operator.
+    `attempts` restarts at 1 for a failure that waited for an operator.
     """
-    seen = queries.unfinished(Q(pk=resource_id)).select_related("user").first()
-    if seen is None or seen.is_held(now):
-        return None
-    holder = new_holder()
-    waited_for_operator = seen.status == Resource.Status.FAILED and seen.retry_at is None
-    claimed = _unchanged(seen).update(
+    waited_for_operator = When(status=Resource.Status.FAILED, retry_at__isnull=True, then=1)
+    taken = take(
+        queries.unfinished(Q(pk=resource_id)).select_related("user"),
+        1,
+        LEASE,
+        now=now,
         status=Resource.Status.INGESTING,
-        lease_holder=holder,
-        leased_until=now + LEASE,
-        attempts=1 if waited_for_operator else F("attempts") + 1,
+        attempts=Case(waited_for_operator, default=F("attempts") + 1),
         retry_at=None,
         updated_at=now,
     )
-    return (
-        Resource.objects.select_related("user").filter(pk=resource_id, lease_holder=holder).first() if claimed else None
-    )
+    return taken[0] if taken else None
 
 
 def reopen(resources: QuerySet[Resource], now: datetime) -> int:

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent
 from core.background import tasks
+from core.background.leases import take
 from core.background.tasks import Round
 from core.events import publish
 from memory_gateway_client import verify_webhook
@@ -269,8 +270,9 @@ def test_a_delivery_that_a_crash_interrupted_is_sent_again(alice: Person, receiv
 
     happen(alice)
     WebhookDelivery.objects.update(sequence=1)
-    assert delivery._claim(only_delivery(), timezone.now())  # and then the process ends
-    assert deliver(webhook) == 0
+    [taken] = take(WebhookDelivery.objects.all(), 1, delivery.LEASE)  # and then another machine fails
+    WebhookDelivery.objects.update(lease_holder="elsewhere:1:a")
+    assert (taken.lease_holder != "", deliver(webhook)) == (True, 0)
     clock.pass_(minutes=2)
     assert delivery.deliver(UUID(webhook["webhook_id"]), clock=clock) == 1
     assert len(receiver.requests) == 1

@@ -3,8 +3,7 @@
 A delivery is recorded in the transaction of its change, so that neither exists without the other.
 
 A turn of a webhook sends its due deliveries in the order of their sequence. A failed delivery does not delay later
-ones: receivers order by `sequence`. The next try is written before a delivery is sent, so that one which a crash
-interrupts is sent again.
+ones: receivers order by `sequence`. A delivery is leased while it is sent; one which a crash interrupts is sent again.
 """
 
 import logging
@@ -24,6 +23,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.audit import Actor, record
+from core.background.leases import take
 from core.background.tasks import enqueue
 from core.crypto import Undecryptable
 from core.messages import Message as _
@@ -44,8 +44,8 @@ RETRY_DELAYS: Final = (
 )  # fmt: skip
 """The pauses before the retries: 27.6 hours in all. Up to a tenth more is random."""
 KEPT: Final = timedelta(days=30)
-CLAIM: Final = timedelta(minutes=1)
-"""The time after which a delivery whose process ended while it was sent is sent again."""
+LEASE: Final = timedelta(minutes=1)
+"""Longer than a call takes."""
 TURN_DELIVERIES: Final = 200
 TURN_SECONDS: Final = 30.0
 """The limits of a turn, after which webhooks of other users are served."""
@@ -104,12 +104,14 @@ def deliver(
     for delivery in due[:TURN_DELIVERIES]:
         if time.monotonic() >= ends_at:
             break
-        if not _claim(delivery, clock()):
+        unchanged = WebhookDelivery.objects.filter(pk=delivery.pk, next_try_at=delivery.next_try_at)
+        taken = take(unchanged, 1, LEASE, now=clock(), attempts=F("attempts") + 1, last_tried_at=clock())
+        if not taken:
             continue
         if not connection.in_atomic_block:
             connection.close()  # the call may wait long, and many may
-        result = _call(webhook, delivery, clock(), tls, seconds)
-        _settle(webhook, delivery, result, clock())
+        result = _call(webhook, taken[0], clock(), tls, seconds)
+        _settle(webhook, taken[0], result, clock())
         calls += 1
         if result.status_code in {None, _GONE}:
             break
@@ -144,14 +146,6 @@ def _number(webhook_pk: UUID) -> None:
             delivery.sequence = sequence
         WebhookDelivery.objects.bulk_update(new, ["sequence"])
         Webhook.objects.filter(pk=webhook_pk).update(last_sequence=webhook.last_sequence + len(new))
-
-
-def _claim(delivery: WebhookDelivery, now: datetime) -> bool:
-    """Postpone the next try for the time of this one; return False if another process did, or the row is gone."""
-    unchanged = WebhookDelivery.objects.filter(pk=delivery.pk, next_try_at=delivery.next_try_at)
-    delivery.next_try_at = now + CLAIM
-    delivery.attempts += 1
-    return bool(unchanged.update(next_try_at=delivery.next_try_at, attempts=F("attempts") + 1, last_tried_at=now))
 
 
 def _call(
@@ -195,7 +189,10 @@ def _settle(webhook: Webhook, delivery: WebhookDelivery, result: Result, now: da
         values["next_try_at"] = now + max(delay, result.retry_after)
     with transaction.atomic():
         # A delivery that is sent again meanwhile by an operator stays pending.
-        WebhookDelivery.objects.filter(pk=delivery.pk, next_try_at=delivery.next_try_at).update(**values)
+        mine = WebhookDelivery.objects.filter(pk=delivery.pk, lease_holder=delivery.lease_holder)
+        released: dict[str, Any] = {"lease_holder": "", "leased_until": None}
+        if not mine.filter(next_try_at=delivery.next_try_at).update(**values, **released):
+            mine.update(**released)
         if result.status_code == _GONE and Webhook.objects.filter(pk=webhook.pk, is_enabled=True).update(
             is_enabled=False
         ):
