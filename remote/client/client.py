@@ -232,7 +232,8 @@ class Client:
             raise EngineUnavailable(error.detail, retry_after_seconds=error.retry_after_seconds) from error
 
     def _read(self, method: str, path: str, body: bytes | None, deadline: Deadline) -> wire.Envelope:
-        with self._reads.slot(self.user, deadline.left_seconds / 2), self._breaker.guard(self.user, is_read=True):
+        counted = self._breaker.guard(self.user, is_search=path == _SEARCH)
+        with self._reads.slot(self.user, deadline.left_seconds / 2), counted:
             return wire.Envelope.checked(self._exchange(method, path, body, deadline, {200})[1])
 
     def _write(self, path: str, body: bytes | Body, deadline: Deadline) -> tuple[int, wire.Envelope]:

@@ -34,8 +34,8 @@ MAX_TRACKED_USERS = 20_000
 _T = TypeVar("_T")
 _NOT_RETRIED = (CircuitOpen, InvalidResponse)
 _COUNTED_FAILURES = (NotReached, NoAnswer, InvalidResponse)
-_FAILED_READS = (UpstreamFailed, ProxyFailed, ServiceUnavailable)
-"""Answers to a read that count for its user alone: EverOS is there, and may answer others."""
+_FAILED_SEARCHES = (UpstreamFailed, ProxyFailed, ServiceUnavailable)
+"""Answers to a search that count for its user alone: EverOS is there, and may answer others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +105,10 @@ class Breaker:
             self._due(user)
 
     @contextmanager
-    def guard(self, user: Hashable, *, is_read: bool = False) -> Iterator[None]:
+    def guard(self, user: Hashable, *, is_search: bool = False) -> Iterator[None]:
         """Make one call inside the block and count its outcome. Raises on entry: `CircuitOpen`.
 
-        A write that EverOS answers with 500 counts as answered: its content may be the cause, and searches still work.
+        Another call that EverOS answers with 500 counts as answered: its content may be the cause, and searches work.
         """
         with self._lock:
             for circuit in self._due(user):  # this call is the probe; others still fail
@@ -118,8 +118,8 @@ class Breaker:
         except _COUNTED_FAILURES:
             self._record_failure(user, is_answer=False)
             raise
-        except _FAILED_READS:
-            if is_read:
+        except _FAILED_SEARCHES:
+            if is_search:
                 self._record_failure(user, is_answer=True)
             else:
                 self._record_success(user)
