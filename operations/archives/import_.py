@@ -32,9 +32,8 @@ from operations.cleanup import purge
 from operations.commands import Report, no_report
 from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, OUTBOX, PORTABLE, RESENDS, USER, Row, Table
 from store import storage
-from store.cover import is_attached
 from store.index import keyword
-from store.models import Memory
+from store.models import Memory, State
 from store.types import Owner
 
 OnConflict = Literal["skip", "replace", "fail"]
@@ -318,21 +317,14 @@ def _save(archive: Reader, one: _ArchivedUser, table: Table, loader: Loader) -> 
 
 
 def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
-    """Save memories in their order, with index entries for those that the keyword index must contain.
-
-    While a remote is attached, it finds its own texts itself.
-    """
-    is_embedded = not is_attached()
+    """Save memories in their order, and index those that are not purged."""
 
     def group_key(memory: Memory) -> tuple[bool, str, str]:
-        is_found = memory.origin != Memory.Origin.REMOTE or (
-            memory.memory_type == Memory.Type.EPISODE and (is_embedded or memory.is_edited)
-        )
-        return is_found, memory.app_id, memory.project_id
+        return memory.state == State.PURGED, memory.app_id, memory.project_id
 
-    for (is_found, app_id, project_id), group in groupby(memories, key=group_key):
+    for (is_purged, app_id, project_id), group in groupby(memories, key=group_key):
         rows = list(group)
-        if is_found:
+        if not is_purged:
             owner = Owner(user.pk, user.user_id, app_id, project_id)
             storage.insert(owner, rows, [keyword.entry_of(row) for row in rows])
         else:

@@ -80,7 +80,7 @@ class Selection:
 def rows_of(selection: Selection, *, begins_with_words: bool | None = None) -> QuerySet[Memory]:
     """Return the selected memories, unordered, without deleted ones and settled journal entries.
 
-    If a session is named, the index of sessions is used; if `begins_with_words`, the word index (None: as for a page).
+    If a session is named, the index of sessions is used; if `begins_with_words`, that of words (None: as for a page).
     """
     if begins_with_words is None:
         begins_with_words = words.come_first(selection.words)
