@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from io import StringIO
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -254,4 +255,15 @@ def test_no_fault_is_found_after_random_changes(engine: EmbeddedEngine, alice: P
             storage.remove(person.owner, [row])
         else:
             engine.delete(person.owner, f"chat:{chance.randrange(max(1, number // 3))}")
+    assert wrong_stores(derived.sample()) == set()
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL merges its index itself")
+def test_merging_the_keyword_index_ends_and_changes_no_entry(filled: EmbeddedEngine, alice: Person) -> None:
+    for number in range(12):
+        filled.add(alice.owner, f"chat:m{number}", [text_message(f"merged word{number}")])
+        assert search(filled, alice.owner, f"word{number}")  # which writes a segment
+    steps = list(islice(iter(keyword.merge, False), 50))
+    assert 0 < len(steps) < 50
+    assert_consistent(alice.owner)
     assert wrong_stores(derived.sample()) == set()
