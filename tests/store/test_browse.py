@@ -304,3 +304,13 @@ def test_the_number_of_statements_does_not_depend_on_the_number_of_rows(rows: li
             call(selection)  # type: ignore[operator]
         expected = with_tabs if selection.tab is None else with_one_tab
         assert len(statements) == expected, [statement["sql"] for statement in statements]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite takes the index of agents and categories")
+def test_postgresql_knows_which_categories_an_agent_has(db: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT attname FROM pg_statistic_ext JOIN pg_attribute ON attrelid = stxrelid AND attnum = ANY (stxkeys) "
+            "WHERE stxname = 'store_memory_agent_category' ORDER BY attname"
+        )
+        assert cursor.fetchall() == [("agent_id",), ("category",)]
