@@ -32,7 +32,6 @@ from operations.cleanup import purge
 from operations.commands import Report, no_report
 from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, OUTBOX, PORTABLE, RESENDS, USER, Row, Table
 from store import storage
-from store.index import keyword
 from store.models import Memory, State
 from store.types import Owner
 
@@ -326,7 +325,7 @@ def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
         rows = list(group)
         if not is_purged:
             owner = Owner(user.pk, user.user_id, app_id, project_id)
-            storage.insert(owner, rows, [keyword.entry_of(row) for row in rows])
+            storage.insert(owner, rows)
         else:
             Memory.objects.bulk_create(rows)
 

@@ -68,7 +68,7 @@ FIELDS: Final = (
         cover.kind_of,
     ),
 )
-"""What a search reads of each memory. A new field is one more here: all pages are then written again."""
+"""The fields that a search reads of each memory. After a change here, all pages are written again."""
 FACTS: Final = np.dtype([(field.name, field.dtype) for field in FIELDS])
 NAMED: Final = tuple(field.name for field in FIELDS if field.is_name)
 _CODES: Final = {"<i8": "q", "<i4": "i", "<u4": "I", "u1": "B", "?": "?"}

@@ -107,7 +107,7 @@ def _ranker(
 ) -> "_Ranker | None":
     """Read the snapshot that the requests need; None if they have neither terms nor vectors.
 
-    Raises: `EmbeddingSpaceChanged`.
+    Common terms are left out, unless no other term of a query matches. Raises: `EmbeddingSpaceChanged`.
     """
     by_keyword = [request.query for request, plan in zip(requests, plans, strict=True) if plan.method != "vector"]
     terms = {query: terms_of(query, with_related=with_related) for query in dict.fromkeys(by_keyword)}

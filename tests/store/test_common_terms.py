@@ -23,10 +23,11 @@ def talkative(engine: EmbeddedEngine, alice: Person) -> Person:
     return alice
 
 
-def read_terms(engine: EmbeddedEngine, person: Person, query: str) -> tuple[list[str], str]:
+def read_terms(engine: EmbeddedEngine, person: Person, query: str, *, statements: int = 2) -> tuple[list[str], str]:
     """Return the texts that a search finds, and the SQL that it runs."""
     with CaptureQueriesContext(connection) as queries:
         found = texts(search(engine, person.owner, query, top_k=5))
+    assert len(queries) == statements
     return found, " ".join(one["sql"] for one in queries.captured_queries)
 
 
@@ -57,7 +58,7 @@ def test_a_common_term_is_read_if_the_other_one_matches_in_other_sessions(
 def test_a_term_that_is_no_longer_common_is_read_again(engine: EmbeddedEngine, talkative: Person) -> None:
     read_terms(engine, talkative, "Caroline piano")
     remember(engine, talkative.owner, *(f"Someone y{number}y" for number in range(COMMON + 1)), session="chat:2")
-    found, _sql = read_terms(engine, talkative, "Caroline piano")
+    found, _sql = read_terms(engine, talkative, "Caroline piano", statements=3)  # read again with all terms
     assert len(found) == 5
 
 
