@@ -15,24 +15,24 @@ from store.vectors import fill
 LEASE: Final = timedelta(seconds=30)
 
 
-def _is_set(endpoint: str) -> Callable[[], bool]:
-    """Return a function that is true if the settings name this endpoint."""
-    return lambda: bool(getattr(settings, f"MEMORY_GATEWAY_{endpoint}_BASE_URL"))
+def _is_set(kind: str) -> Callable[[], bool]:
+    """Return a function that is true if the settings name a model of this kind."""
+    return lambda: kind in settings.MEMORY_GATEWAY_MODELS
 
 
-def _uses(endpoint: str) -> Callable[[], bool]:
-    """Return a function that is true if the settings name this endpoint, and the embedded engine is in use."""
-    is_set = _is_set(endpoint)
+def _uses(kind: str) -> Callable[[], bool]:
+    """Return a function that is true if the settings name a model of this kind, and the embedded engine is in use."""
+    is_set = _is_set(kind)
     return lambda: is_set() and not is_attached()
 
 
-@periodic("find_missing_vectors", queue="embeddings", every=timedelta(days=1), when=_is_set("EMBEDDING"), lease=LEASE)
+@periodic("find_missing_vectors", queue="embeddings", every=timedelta(days=1), when=_is_set("embedding"), lease=LEASE)
 def find_missing_vectors(_run: Round) -> None:
     """Mark memories without a vector that are not pending: written without an endpoint, or missed by a race."""
     fill.mark_missing_pending()
 
 
-@periodic("embed", queue="embeddings", when=_is_set("EMBEDDING"))
+@periodic("embed", queue="embeddings", when=_is_set("embedding"))
 def embed(run: Round) -> int:
     """Embed until nothing is pending or the endpoint fails; return the number of memories.
 
@@ -44,7 +44,7 @@ def embed(run: Round) -> int:
     return total
 
 
-@periodic("extract", queue="extraction", when=_uses("LLM"))
+@periodic("extract", queue="extraction", when=_uses("llm"))
 def extract(run: Round) -> int:
     """Extract until nothing is due or the endpoint fails; return the number of calls whose answer was used.
 
@@ -56,13 +56,13 @@ def extract(run: Round) -> int:
     return total
 
 
-@periodic("describe_pictures", queue="extraction", when=_uses("VISION"))
+@periodic("describe_pictures", queue="extraction", when=_uses("vision"))
 def describe_pictures(run: Round) -> int:
     """Have the vision model describe pictures until none is due or the endpoint fails; return their number."""
     return _read_media(PendingMedia.Kind.VISION, run)
 
 
-@periodic("transcribe", queue="extraction", when=_uses("TRANSCRIPTION"))
+@periodic("transcribe", queue="extraction", when=_uses("transcription"))
 def transcribe(run: Round) -> int:
     """Have recordings transcribed until none is due or the endpoint fails; return their number."""
     return _read_media(PendingMedia.Kind.TRANSCRIPTION, run)

@@ -23,6 +23,7 @@ from urllib.parse import SplitResult, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from core.network.model_endpoint import ModelAddress
 from documents import ocr
 from memory_gateway import safety
 from memory_gateway.safety import PREFIX
@@ -30,6 +31,10 @@ from memory_gateway.safety import PREFIX
 _MIME_TYPE = re.compile(r"[^\s/*]+/([^\s/*]+|\*)|\*/\*")
 _HOST_NAME = re.compile(r"[^\s/:*@\[\]]+")
 _ORIGIN = re.compile(r"https?://[^\s/?#@*:][^\s/?#@*]*")
+_MODEL_KINDS = ("embedding", "llm", "vision", "transcription", "rerank")
+_MODEL = re.compile(r"(?P<address>[^#]+)#(?P<model>[^#?]+)(?:\?dimensions=(?P<dimensions>[1-9][0-9]{0,3}))?")
+_MAX_DIMENSIONS = 4096
+_FORMER_MODEL = re.compile(rf"{PREFIX}({'|'.join(_MODEL_KINDS).upper()})_(BASE_URL|MODEL|DIMENSIONS)")
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 # Settings of the command-line client, which may be set in the shell that starts the gateway.
@@ -167,18 +172,29 @@ class Environment:
     def url(self, name: str, *, schemes: tuple[str, ...] = ("http", "https")) -> str:
         """Return an address with one of the schemes and without a trailing slash, or an empty string."""
         value = self.text(name).rstrip("/")
-        parts = _split_url(name, value)
-        if value and (parts.scheme not in schemes or not parts.hostname or parts.query or parts.fragment):
-            allowed, shown = " or ".join(f"{scheme}://" for scheme in schemes), value.rpartition("@")[2]
-            raise ImproperlyConfigured(f"{PREFIX}{name} must begin with {allowed} and name a host, not be {shown!r}.")
-        return value
+        return _checked_url(name, value, schemes) if value else ""
+
+    def models(self, name: str) -> dict[str, ModelAddress]:
+        """Return the models by kind, from pairs `kind=address#model`. The key of each is in a variable of its kind."""
+        keys = {kind: self.text(f"{kind.upper()}_API_KEY") for kind in _MODEL_KINDS}
+        models: dict[str, ModelAddress] = {}
+        for pair in self.text(name).replace(",", " ").split():
+            kind, _, value = pair.partition("=")
+            if kind not in keys:
+                close = difflib.get_close_matches(kind.lower(), keys, n=1)
+                hint = f"did you mean {close[0]}?" if close else f"the kinds are {', '.join(keys)}."
+                raise ImproperlyConfigured(f"{PREFIX}{name} names no kind of model before '='; {hint}")
+            if kind in models:
+                raise ImproperlyConfigured(f"{PREFIX}{name} must name one model for {kind}, not two.")
+            models[kind] = _model(name, kind, value, keys[kind])
+        return models
 
     def origins(self, name: str) -> list[str]:
         """Return comma-separated origins, each a scheme with host and port."""
         for word in self.words(name):
-            _split_url(name, word)  # checks its host and port
+            shown = word.rpartition("@")[2]
+            _split_url(name, word, shown)  # checks its host and port
             if not _ORIGIN.fullmatch(word):
-                shown = word.rpartition("@")[2]
                 raise ImproperlyConfigured(
                     f"{PREFIX}{name} must list complete http:// or https:// origins without a path, not {shown!r}."
                 )
@@ -250,17 +266,42 @@ class Environment:
         """
         for name in sorted(self._values):
             if name.startswith(PREFIX) and name not in self.names:
+                if former := _FORMER_MODEL.fullmatch(name):
+                    instead = f"set {PREFIX}MODELS, such as {former[1].lower()}=https://host/v1#model."
+                    raise ImproperlyConfigured(f"{name} is not a setting of Memory Gateway; {instead}")
                 close = difflib.get_close_matches(name, self.names, n=1)
                 hint = f"; did you mean {close[0]}?" if close else "."
                 raise ImproperlyConfigured(f"{name} is not a setting of Memory Gateway{hint}")
 
 
-def _split_url(name: str, url: str) -> SplitResult:
+def _model(name: str, kind: str, value: str, api_key: str) -> ModelAddress:
+    found = _MODEL.fullmatch(value)
+    dimensions = int((found and found["dimensions"]) or 0)
+    if not found or dimensions > (_MAX_DIMENSIONS if kind == "embedding" else 0):
+        example = f"{kind}=https://host/v1#model"
+        forms = f"{example} or {example}?dimensions=1024" if kind == "embedding" else example
+        raise ImproperlyConfigured(f"{PREFIX}{name} must name the model of {kind} as in {forms}.")
+    address = _checked_url(f"{name} ({kind})", found["address"].rstrip("/"), ("http", "https"), whole=value)
+    return ModelAddress(address, found["model"], api_key, dimensions)
+
+
+def _checked_url(name: str, url: str, schemes: tuple[str, ...], *, whole: str = "") -> str:
+    """Return the address. `whole` is the text that contained it. No message shows a password."""
+    shown = (whole or url).rpartition("@")[2]
+    parts = _split_url(name, url, shown)
+    if parts.scheme not in schemes or not parts.hostname or parts.query or parts.fragment:
+        allowed = " or ".join(f"{scheme}://" for scheme in schemes)
+        raise ImproperlyConfigured(f"{PREFIX}{name} must begin with {allowed} and name a host, not be {shown!r}.")
+    if parts.username is not None and "redis" not in schemes:  # Redis has no other place for a password
+        raise ImproperlyConfigured(f"{PREFIX}{name} must not contain a user name or password.")
+    return url
+
+
+def _split_url(name: str, url: str, shown: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018  raises for a port that is none
     except ValueError:
-        shown = url.rpartition("@")[2]
         raise ImproperlyConfigured(f"{PREFIX}{name} must name a valid host and port, not {shown!r}.") from None
     return parts
 

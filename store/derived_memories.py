@@ -250,7 +250,7 @@ def replace_profile(owner: Owner) -> None:
 
 def queue_profile(owner: Owner) -> None:
     """Queue a new profile, once."""
-    if settings.MEMORY_GATEWAY_LLM_BASE_URL:
+    if "llm" in settings.MEMORY_GATEWAY_MODELS:
         PendingExtraction.objects.update_or_create(
             **owner_columns(owner),
             session=None,
@@ -287,7 +287,7 @@ def _derived_in_sessions_of(owner: Owner, memory_ids: Collection[str]) -> list[M
 
 def queue_comparison(memory: Memory) -> None:
     """Queue a memory that an operator or a tool wrote, about the user or an agent, for a comparison with older ones."""
-    if settings.MEMORY_GATEWAY_LLM_BASE_URL and tab_of(memory.category) in {"user", "self"}:
+    if "llm" in settings.MEMORY_GATEWAY_MODELS and tab_of(memory.category) in {"user", "self"}:
         columns = ("user_id", "app_id", "project_id", "session_id")
         PendingExtraction.objects.create(memory=memory, **{name: getattr(memory, name) for name in columns})
 

@@ -24,6 +24,7 @@ from accounts import services as accounts  # noqa: E402
 from accounts.audit import Actor  # noqa: E402
 from benchmarks.engine.corpus import Corpus, Item  # noqa: E402
 from benchmarks.engine.others import Fts5, Lance  # noqa: E402
+from core.network.model_endpoint import ModelAddress  # noqa: E402
 from engines.embedded.engine import EmbeddedEngine  # noqa: E402
 from store.models import EmbeddingSpace, Memory, PendingEmbedding  # noqa: E402
 from store.types import ContentItem, Message, Method, Owner, SearchRequest  # noqa: E402
@@ -93,8 +94,7 @@ class Ours:
 
     def know(self, questions: Sequence[Item]) -> None:
         """Cache the vectors of the questions, as if they had been asked before."""
-        settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = "http://127.0.0.1:9"
-        settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "synthetic"
+        settings.MEMORY_GATEWAY_MODELS = {"embedding": ModelAddress("http://127.0.0.1:9", "synthetic")}
         space = spaces.active()
         assert space is not None
         for question in questions:

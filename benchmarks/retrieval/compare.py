@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     missed = any(_is_below(one.name, quality[one.name]) for quality in (alone, among) for one in sets)
     missed |= any(among[name].recall < alone[name].recall - _NOISE for name in alone)
     if options.embedding_url:
-        settings = {"EMBEDDING_BASE_URL": options.embedding_url, "EMBEDDING_MODEL": options.embedding_model}
+        settings = {"MODELS": f"embedding={options.embedding_url}#{options.embedding_model}"}
         told = _measure("hybrid, alone", sets, "hybrid", others=0, **settings)
         missed |= any(told[name].recall < alone[name].recall - _NOISE for name in alone)
         missed |= all(told[name].recall <= alone[name].recall + _NOISE for name in alone)

@@ -170,16 +170,15 @@ def health(request: HttpRequest) -> HttpResponseBase:
         "endpoints": [
             {
                 "label": label,
-                "address": getattr(settings, f"MEMORY_GATEWAY_{name}_BASE_URL", ""),
-                "model": getattr(settings, f"MEMORY_GATEWAY_{name}_MODEL", ""),
+                "configured": settings.MEMORY_GATEWAY_MODELS.get(kind),
                 "state": state["parts"].get(reported, {}),
             }
-            for name, reported, label in (
-                ("EMBEDDING", "embeddings", _("Embedding model")),
-                ("LLM", "llm", _("Language model")),
-                ("VISION", "vision", _("Vision model")),
-                ("TRANSCRIPTION", "transcription", _("Transcription model")),
-                ("RERANK", "rerank", _("Reranker")),
+            for kind, reported, label in (
+                ("embedding", "embeddings", _("Embedding model")),
+                ("llm", "llm", _("Language model")),
+                ("vision", "vision", _("Vision model")),
+                ("transcription", "transcription", _("Transcription model")),
+                ("rerank", "rerank", _("Reranker")),
             )
         ],
         "backlog": {

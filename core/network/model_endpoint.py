@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -24,6 +24,15 @@ _MAX_RESPONSE_BYTES: Final = 16 * 2**20
 _FIRST_PAUSE_SECONDS: Final = 2.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _REJECTED_INPUT: Final = frozenset({400, 413, 422})
+
+
+class ModelAddress(NamedTuple):
+    """A model of `MEMORY_GATEWAY_MODELS`. `dimensions` 0: as many as an embedding model returns."""
+
+    base_url: str
+    model: str
+    api_key: str = ""
+    dimensions: int = 0
 
 
 class EndpointError(GatewayError):

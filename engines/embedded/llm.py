@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from core.messages import Message as _
 from core.network.http_client import Deadline
-from core.network.model_endpoint import Endpoint, EndpointError
+from core.network.model_endpoint import Endpoint, EndpointError, ModelAddress
 from core.storable import Repair
 
 START: Final = "<<<DATA"
@@ -53,9 +53,9 @@ class InvalidAnswer(EndpointError):
 class ChatClient:
     """A client of one endpoint and model. Thread-safe."""
 
-    def __init__(self, base_url: str, api_key: str, model: str, name: str) -> None:
-        self.model = model
-        self.endpoint = Endpoint(base_url, api_key, name)
+    def __init__(self, address: ModelAddress, name: str) -> None:
+        self.model = address.model
+        self.endpoint = Endpoint(address.base_url, address.api_key, name)
 
     def ask(
         self,
@@ -99,20 +99,18 @@ class ChatClient:
 
 
 def is_set() -> bool:
-    """Return True if an LLM endpoint is configured."""
-    return bool(settings.MEMORY_GATEWAY_LLM_BASE_URL)
+    """Return True if a language model is configured."""
+    return "llm" in settings.MEMORY_GATEWAY_MODELS
 
 
 def client() -> ChatClient:
-    """Return the client of the configured endpoint."""
-    return _client(
-        settings.MEMORY_GATEWAY_LLM_BASE_URL, settings.MEMORY_GATEWAY_LLM_API_KEY, settings.MEMORY_GATEWAY_LLM_MODEL
-    )
+    """Return the client of the configured model."""
+    return _client(settings.MEMORY_GATEWAY_MODELS["llm"])
 
 
 @cache
-def _client(base_url: str, api_key: str, model: str) -> ChatClient:
-    return ChatClient(base_url, api_key, model, _("The language model endpoint"))
+def _client(address: ModelAddress) -> ChatClient:
+    return ChatClient(address, _("The language model endpoint"))
 
 
 def _sanitize(value: Any) -> Any:

@@ -17,7 +17,7 @@ from urllib3.filepost import encode_multipart_formdata
 
 from core.messages import Message as _
 from core.network.http_client import Deadline
-from core.network.model_endpoint import Endpoint
+from core.network.model_endpoint import Endpoint, ModelAddress
 from documents import mime_types as mt
 from documents.decoding import clean
 from documents.document import MAX_CHARACTERS, Block, Document, split
@@ -88,9 +88,9 @@ class VisionModel:
 
     max_bytes: Final = 10 * 2**20
 
-    def __init__(self, base_url: str, api_key: str, model: str) -> None:
-        self._chat = ChatClient(base_url, api_key, model, _("The vision endpoint"))
-        self.model, self.endpoint = model, self._chat.endpoint
+    def __init__(self, address: ModelAddress) -> None:
+        self._chat = ChatClient(address, _("The vision endpoint"))
+        self.model, self.endpoint = address.model, self._chat.endpoint
 
     def describe(
         self, data: bytes, mime_type: str, names: Mapping[str, Any], *, with_text: bool, seconds: float = VISION_SECONDS
@@ -113,11 +113,12 @@ class TranscriptionModel:
 
     max_bytes: Final = 25 * 2**20
 
-    def __init__(self, base_url: str, api_key: str, model: str) -> None:
-        self.model = model
+    def __init__(self, address: ModelAddress) -> None:
+        self.model = address.model
         self._boundary = secrets.token_hex(16)
         content_type = f"multipart/form-data; boundary={self._boundary}"
-        self.endpoint = Endpoint(base_url, api_key, _("The transcription endpoint"), content_type=content_type)
+        name = _("The transcription endpoint")
+        self.endpoint = Endpoint(address.base_url, address.api_key, name, content_type=content_type)
 
     def transcribe(self, data: bytes, mime_type: str, *, seconds: float = TRANSCRIPTION_SECONDS) -> list[Passage]:
         """Return the passages of a recording, none without speech. Raises: `EndpointError`."""
@@ -179,20 +180,15 @@ def _glue(before: str, after: str) -> str:
 
 
 Model = VisionModel | TranscriptionModel
+_CLASSES: Final[dict[str, type[Model]]] = {"vision": VisionModel, "transcription": TranscriptionModel}
 
 
 def configured() -> dict[str, Model]:
     """Return the configured models by the kind of `PendingMedia`."""
-    models: dict[str, Model] = {}
-    if url := settings.MEMORY_GATEWAY_VISION_BASE_URL:
-        key, model = settings.MEMORY_GATEWAY_VISION_API_KEY, settings.MEMORY_GATEWAY_VISION_MODEL
-        models["vision"] = _client(VisionModel, url, key, model)
-    if url := settings.MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL:
-        key, model = settings.MEMORY_GATEWAY_TRANSCRIPTION_API_KEY, settings.MEMORY_GATEWAY_TRANSCRIPTION_MODEL
-        models["transcription"] = _client(TranscriptionModel, url, key, model)
-    return models
+    addresses = settings.MEMORY_GATEWAY_MODELS
+    return {kind: _client(kind, addresses[kind]) for kind in _CLASSES if kind in addresses}
 
 
 @cache
-def _client(kind: type[Model], base_url: str, api_key: str, model: str) -> Model:
-    return kind(base_url, api_key, model)
+def _client(kind: str, address: ModelAddress) -> Model:
+    return _CLASSES[kind](address)

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from core.messages import Message as _
 from core.network.http_client import Deadline
-from core.network.model_endpoint import Endpoint
+from core.network.model_endpoint import Endpoint, ModelAddress
 
 SECONDS: Final = 5.0
 """The deadline of a call; after it a search keeps its own order."""
@@ -18,9 +18,9 @@ SECONDS: Final = 5.0
 class Reranker:
     """A client of one endpoint and model. Thread-safe."""
 
-    def __init__(self, base_url: str, api_key: str, model: str) -> None:
-        self.model = model
-        self.endpoint = Endpoint(base_url, api_key, _("The reranker endpoint"))
+    def __init__(self, address: ModelAddress) -> None:
+        self.model = address.model
+        self.endpoint = Endpoint(address.base_url, address.api_key, _("The reranker endpoint"))
 
     def rate(self, query: str, texts: Sequence[str]) -> dict[int, float]:
         """Return the relevance of texts by their position, 0 to 1; texts that the answer omits are absent.
@@ -46,19 +46,15 @@ def _probability(log_odds: float) -> float:
 
 
 def is_set() -> bool:
-    """Return True if a reranker endpoint is configured."""
-    return bool(settings.MEMORY_GATEWAY_RERANK_BASE_URL)
+    """Return True if a reranker is configured."""
+    return "rerank" in settings.MEMORY_GATEWAY_MODELS
 
 
 def client() -> Reranker:
-    """Return the client of the configured endpoint."""
-    return _client(
-        settings.MEMORY_GATEWAY_RERANK_BASE_URL,
-        settings.MEMORY_GATEWAY_RERANK_API_KEY,
-        settings.MEMORY_GATEWAY_RERANK_MODEL,
-    )
+    """Return the client of the configured model."""
+    return _client(settings.MEMORY_GATEWAY_MODELS["rerank"])
 
 
 @cache
-def _client(base_url: str, api_key: str, model: str) -> Reranker:
-    return Reranker(base_url, api_key, model)
+def _client(address: ModelAddress) -> Reranker:
+    return Reranker(address)

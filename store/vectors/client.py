@@ -118,15 +118,14 @@ class EmbeddingClient:
 
 def wanted_model() -> Model | None:
     """Return the configured model; None without an endpoint."""
-    if not settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL:
-        return None
-    dimensions: int = settings.MEMORY_GATEWAY_EMBEDDING_DIMENSIONS
-    return Model(settings.MEMORY_GATEWAY_EMBEDDING_MODEL, dimensions, bool(dimensions))
+    address = settings.MEMORY_GATEWAY_MODELS.get("embedding")
+    return Model(address.model, address.dimensions, bool(address.dimensions)) if address else None
 
 
 def client() -> EmbeddingClient:
     """Return the client of the configured endpoint."""
-    return _client(settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL, settings.MEMORY_GATEWAY_EMBEDDING_API_KEY)
+    address = settings.MEMORY_GATEWAY_MODELS["embedding"]
+    return _client(address.base_url, address.api_key)
 
 
 @cache

@@ -48,12 +48,7 @@ def server(
 ) -> Iterator[RunningServer]:
     """A gateway with conversations that no model has read, and endpoints that take half a second."""
     llm, embeddings = endpoints
-    settings = {
-        "MEMORY_GATEWAY_LLM_BASE_URL": llm.url,
-        "MEMORY_GATEWAY_LLM_MODEL": "stand-in",
-        "MEMORY_GATEWAY_EMBEDDING_BASE_URL": embeddings.url,
-        "MEMORY_GATEWAY_EMBEDDING_MODEL": "stand-in",
-    }
+    settings = {"MEMORY_GATEWAY_MODELS": f"llm={llm.url}#stand-in,embedding={embeddings.url}#stand-in"}
     with running_server(tmp_path_factory.mktemp("throughput"), "--no-worker", **settings) as running:
         managed(running, "seed_memories", str(MEMORIES), "--users", str(USERS))
         running.write(QUEUE_EXTRACTIONS)
@@ -98,7 +93,7 @@ def calls_per_second(
 
 
 def test_two_gateways_search_as_cheaply_as_one(server: RunningServer, tmp_path: Path) -> None:
-    env = server.env | {"MEMORY_GATEWAY_EMBEDDING_BASE_URL": "", "MEMORY_GATEWAY_EMBEDDING_MODEL": ""}
+    env = server.env | {"MEMORY_GATEWAY_MODELS": ""}
     ports = [str(free_port()) for _ in range(2)]
     gateways = [RunningServer(tmp_path, env | {"MEMORY_GATEWAY_PORT": port}, ("--no-worker",)) for port in ports]
     with ExitStack() as stack:

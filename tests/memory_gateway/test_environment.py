@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from core.network.model_endpoint import ModelAddress
 from memory_gateway import safety
 from memory_gateway.environment import Environment, local_secret
 from memory_gateway.settings import env
@@ -78,20 +79,9 @@ UNSAFE_PRODUCTION = {
     "no proxy for https": ({"MEMORY_GATEWAY_TRUSTED_PROXIES": ""}, "TRUSTED_PROXIES must list the proxy"),
     "every proxy": ({"MEMORY_GATEWAY_TRUSTED_PROXIES": "0.0.0.0/0"}, "must not include every address"),
     "plain upstream": ({"MEMORY_GATEWAY_BACKEND_BASE_URL": "http://everos.internal:1995"}, "must use https"),
-    "password for the upstream": (
-        {"MEMORY_GATEWAY_BACKEND_BASE_URL": "https://a:b@everos.internal"},
-        "not contain a user name or pass",
-    ),
     "plain vision model": (
-        {"MEMORY_GATEWAY_VISION_BASE_URL": "http://models.internal/v1", "MEMORY_GATEWAY_VISION_MODEL": "m"},
-        "VISION_BASE_URL must use https",
-    ),
-    "plain transcription model": (
-        {
-            "MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL": "http://models.internal/v1",
-            "MEMORY_GATEWAY_TRANSCRIPTION_MODEL": "m",
-        },
-        "TRANSCRIPTION_BASE_URL must use https",
+        {"MEMORY_GATEWAY_MODELS": "llm=https://models.example/v1#m,vision=http://models.internal/v1#m"},
+        "MEMORY_GATEWAY_MODELS (vision) must use https, or MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS must list its host.",
     ),
     "plain database": ({"DATABASE_URL": "postgres://a:b@db.internal:5432/memory"}, "sslmode=require"),
     "plain Redis": ({"MEMORY_GATEWAY_REDIS_URL": "redis://redis.internal:6379"}, "REDIS_URL must use rediss"),
@@ -193,8 +183,8 @@ UNSAFE_ANYWHERE = {
         "BACKEND_BASE_URL must name a valid host and port, not 'http://[bad'.",
     ),
     "a port that is too large": (
-        {"MEMORY_GATEWAY_LLM_BASE_URL": "http://127.0.0.1:99999/v1", "MEMORY_GATEWAY_LLM_MODEL": "m"},
-        "LLM_BASE_URL must name a valid host and port, not 'http://127.0.0.1:99999/v1'.",
+        {"MEMORY_GATEWAY_BACKEND_BASE_URL": "http://127.0.0.1:99999/v1"},
+        "BACKEND_BASE_URL must name a valid host and port, not 'http://127.0.0.1:99999/v1'.",
     ),
     "a password with a number sign": (
         {"MEMORY_GATEWAY_REDIS_URL": f"redis://me:{TOKEN}#1@127.0.0.1"},
@@ -223,9 +213,65 @@ UNSAFE_ANYWHERE = {
         {"MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS": "minio, http://[x"},
         "ALLOWED_PRIVATE_HOSTS must list host names or addresses without https:// and port, not 'http://[x'.",
     ),
-    "a model without an endpoint": (
-        {"MEMORY_GATEWAY_LLM_MODEL": "m"},
-        "MEMORY_GATEWAY_LLM_MODEL requires MEMORY_GATEWAY_LLM_BASE_URL.",
+    "a user name in the address of EverOS": (
+        {"MEMORY_GATEWAY_BACKEND_BASE_URL": "http://ann@127.0.0.1:1995"},
+        "MEMORY_GATEWAY_BACKEND_BASE_URL must not contain a user name or password.",
+    ),
+    "keys in the address of the bucket": (
+        {"MEMORY_GATEWAY_STORAGE_DIR": "", "MEMORY_GATEWAY_STORAGE_URL": f"s3://AKIA1:{TOKEN}@files/gateway"},
+        "MEMORY_GATEWAY_STORAGE_URL must not contain a user name or password.",
+    ),
+    "a password in the address of a model": (
+        {"MEMORY_GATEWAY_MODELS": f"llm=https://me:{TOKEN}@models.example/v1#m"},
+        "MEMORY_GATEWAY_MODELS (llm) must not contain a user name or password.",
+    ),
+    "a password with a number sign in the address of a model": (
+        {"MEMORY_GATEWAY_MODELS": f"llm=https://me:{TOKEN}#1@models.example/v1#m"},
+        "MEMORY_GATEWAY_MODELS must name the model of llm as in llm=https://host/v1#model.",
+    ),
+    "a password with a comma in the address of a model": (
+        {"MEMORY_GATEWAY_MODELS": f"llm=https://me:{TOKEN},1@models.example/v1#m"},
+        "MEMORY_GATEWAY_MODELS must name the model of llm as in llm=https://host/v1#model.",
+    ),
+    "a model without a name": (
+        {"MEMORY_GATEWAY_MODELS": "embedding=https://models.example/v1"},
+        "must name the model of embedding as in embedding=https://host/v1#model or embedding=https://host/v1#model?dim",
+    ),
+    "a model without an address": (
+        {"MEMORY_GATEWAY_MODELS": "llm=m"},
+        "MEMORY_GATEWAY_MODELS must name the model of llm as in llm=https://host/v1#model.",
+    ),
+    "a model without a scheme": (
+        {"MEMORY_GATEWAY_MODELS": "llm=models.example/v1#m"},
+        "MEMORY_GATEWAY_MODELS (llm) must begin with http:// or https:// and name a host, not be 'models.example",
+    ),
+    "a model at a port that is too large": (
+        {"MEMORY_GATEWAY_MODELS": "llm=http://127.0.0.1:99999/v1#m"},
+        "MEMORY_GATEWAY_MODELS (llm) must name a valid host and port",
+    ),
+    "a misspelt kind of model": (
+        {"MEMORY_GATEWAY_MODELS": "llm=https://models.example/v1#m, Embeddings=https://models.example/v1#m"},
+        "MEMORY_GATEWAY_MODELS names no kind of model before '='; did you mean embedding?",
+    ),
+    "an address without a kind of model": (
+        {"MEMORY_GATEWAY_MODELS": f"https://me:{TOKEN}@models.example/v1#m"},
+        "before '='; the kinds are embedding, llm, vision, transcription, rerank.",
+    ),
+    "two models of one kind": (
+        {"MEMORY_GATEWAY_MODELS": "llm=https://models.example/v1#a llm=https://models.example/v1#b"},
+        "MEMORY_GATEWAY_MODELS must name one model for llm, not two.",
+    ),
+    "an option of another kind": (
+        {"MEMORY_GATEWAY_MODELS": "rerank=https://models.example/v1#m?dimensions=3"},
+        "MEMORY_GATEWAY_MODELS must name the model of rerank as in rerank=https://host/v1#model.",
+    ),
+    "too many dimensions": (
+        {"MEMORY_GATEWAY_MODELS": "embedding=https://models.example/v1#m?dimensions=5000"},
+        "MEMORY_GATEWAY_MODELS must name the model of embedding as in",
+    ),
+    "a former setting of a model": (
+        {"MEMORY_GATEWAY_EMBEDDING_BASE_URL": ""},
+        "is not a setting of Memory Gateway; set MEMORY_GATEWAY_MODELS, such as embedding=https://host/v1#model.",
     ),
     "a file for the storage folder": (
         {"MEMORY_GATEWAY_STORAGE_DIR": "/etc/passwd"},
@@ -255,6 +301,18 @@ def test_production_refuses(tmp_path: Path, env: dict[str, str], sentence: str) 
 @pytest.mark.parametrize(("env", "sentence"), UNSAFE_ANYWHERE.values(), ids=UNSAFE_ANYWHERE.keys())
 def test_every_profile_refuses(tmp_path: Path, env: dict[str, str], sentence: str) -> None:
     assert_one_sentence(manage(tmp_path, "check", **env), sentence)
+
+
+def test_models_are_read_with_their_keys_and_options() -> None:
+    values = {
+        "MEMORY_GATEWAY_MODELS": "embedding=https://a.example/v1/#text-embedding-v4?dimensions=1024,\n llm=http://[::1]/v1#@cf/qwen3:8b",
+        "MEMORY_GATEWAY_LLM_API_KEY": "sk-1",
+    }
+    assert Environment(values, PROJECT).models("MODELS") == {
+        "embedding": ModelAddress("https://a.example/v1", "text-embedding-v4", dimensions=1024),
+        "llm": ModelAddress("http://[::1]/v1", "@cf/qwen3:8b", "sk-1"),
+    }
+    assert Environment({}, PROJECT).models("MODELS") == {}
 
 
 def test_a_setting_that_needs_an_absent_package_is_refused() -> None:

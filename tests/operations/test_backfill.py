@@ -150,7 +150,7 @@ def test_rollups_are_recounted(alice: Person) -> None:
 
 
 def test_embeddings_need_an_endpoint(alice: Person) -> None:
-    with pytest.raises(CommandError, match="MEMORY_GATEWAY_EMBEDDING_BASE_URL"):
+    with pytest.raises(CommandError, match="MEMORY_GATEWAY_MODELS"):
         run("embeddings")
     with pytest.raises(CommandError, match="Omit --user"):
         run("embeddings", "--user", "alice")

@@ -16,6 +16,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from core.background.tasks import Round
+from core.network.model_endpoint import ModelAddress
 from engines import tasks
 from engines.embedded.engine import EmbeddedEngine
 from store.models import Embedding, EmbeddingSpace, PendingEmbedding, VectorPage
@@ -28,11 +29,14 @@ from tests.store.conftest import remember
 from tests.stub_embeddings import StubEmbeddings, running_embeddings
 
 
+def use_model(settings: Any, stub: StubEmbeddings, name: str) -> None:
+    settings.MEMORY_GATEWAY_MODELS = {"embedding": ModelAddress(stub.url, name)}
+
+
 @pytest.fixture
 def stub(settings: Any) -> Iterator[StubEmbeddings]:
     with running_embeddings() as running:
-        settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = running.url
-        settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "old"
+        use_model(settings, running, "old")
         yield running
 
 
@@ -67,7 +71,7 @@ def test_the_plan_shows_the_cost_and_changes_nothing(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
 ) -> None:
     add_memories(engine, alice)
-    settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "new"
+    use_model(settings, stub, "new")
     calls = len(stub.bodies)
     planned = json.loads(run(plan=True, price=2.0, json=True))
     assert planned["current"] == "old (64)"
@@ -81,7 +85,7 @@ def test_old_vectors_are_searched_until_the_switch(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
 ) -> None:
     add_memories(engine, alice)
-    settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "new"
+    use_model(settings, stub, "new")
     new_model = wanted_model()
     assert new_model is not None
     steps = reembed.run(new_model, client())
@@ -109,7 +113,7 @@ def test_a_failing_endpoint_stops_the_command_and_keeps_the_old_vectors(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
 ) -> None:
     add_memories(engine, alice)
-    settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "new"
+    use_model(settings, stub, "new")
     stub.failure = 500
     with pytest.raises(CommandError, match="status 500"):
         run()
@@ -119,7 +123,7 @@ def test_a_failing_endpoint_stops_the_command_and_keeps_the_old_vectors(
 
 
 def test_without_an_endpoint_the_error_names_the_setting(db: None) -> None:
-    with pytest.raises(CommandError, match="MEMORY_GATEWAY_EMBEDDING_BASE_URL"):
+    with pytest.raises(CommandError, match="MEMORY_GATEWAY_MODELS"):
         run()
 
 
@@ -143,7 +147,7 @@ def test_a_running_gateway_computes_vectors_in_the_background(tmp_path: Path) ->
     """Messages added during an outage of the endpoint are found by meaning soon after it ends."""
     with running_embeddings() as stub:
         stub.failure = 500
-        settings = {"MEMORY_GATEWAY_EMBEDDING_BASE_URL": stub.url, "MEMORY_GATEWAY_EMBEDDING_MODEL": "stub"}
+        settings = {"MEMORY_GATEWAY_MODELS": f"embedding={stub.url}#stub"}
         with running_server(tmp_path, **settings) as server:
             key = requests.post(f"{server.url}/users", json={"user_id": "alice"}, timeout=10).json()["user_key"]
             call = {"user_id": "alice", "user_key": key}

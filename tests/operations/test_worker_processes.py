@@ -171,8 +171,7 @@ def extracting(tmp_path: Path, llm: StubLlm) -> Iterator[tuple[RunningServer, Re
         else {"memories": [{"kind": "fact", "text": "Alice lives in Oslo.", "importance": 0.7, "messages": [1]}]}
     )
     env = {
-        "MEMORY_GATEWAY_LLM_BASE_URL": llm.url,
-        "MEMORY_GATEWAY_LLM_MODEL": "stub",
+        "MEMORY_GATEWAY_MODELS": f"llm={llm.url}#stub",
         "MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS": "127.0.0.1",
     }
     with running_server(tmp_path, "--no-worker", **env) as server:
@@ -281,8 +280,7 @@ def test_four_workers_embed_several_times_as_fast_as_one(tmp_path: Path, items: 
     with running_embeddings(dimensions=8) as stub:
         stub.failures = lambda: time.sleep(DELAY_SECONDS)
         env = {
-            "MEMORY_GATEWAY_EMBEDDING_BASE_URL": stub.url,
-            "MEMORY_GATEWAY_EMBEDDING_MODEL": "stub",
+            "MEMORY_GATEWAY_MODELS": f"embedding={stub.url}#stub",
             "MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS": "127.0.0.1",
         }
         with running_server(tmp_path, "--no-worker", **env) as server:

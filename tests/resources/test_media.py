@@ -20,6 +20,7 @@ from accounts.audit import Actor
 from core.background.model_calls import MAX_REFUSALS
 from core.background.tasks import Round
 from core.errors import EngineUnavailable
+from core.network.model_endpoint import ModelAddress
 from engines import tasks
 from engines.embedded import media, media_models
 from engines.registry import local_engine
@@ -47,10 +48,9 @@ VISION, TRANSCRIPTION = PendingMedia.Kind.VISION, PendingMedia.Kind.TRANSCRIPTIO
 @pytest.fixture
 def models(settings: Any) -> Iterator[StubMedia]:
     with running_media() as running:
-        for name in ("VISION", "TRANSCRIPTION"):
-            setattr(settings, f"MEMORY_GATEWAY_{name}_BASE_URL", running.url)
-            setattr(settings, f"MEMORY_GATEWAY_{name}_MODEL", f"stub-{name.lower()}")
-            setattr(settings, f"MEMORY_GATEWAY_{name}_API_KEY", "sk-secret")
+        settings.MEMORY_GATEWAY_MODELS = {
+            kind: ModelAddress(running.url, f"stub-{kind}", "sk-secret") for kind in ("vision", "transcription")
+        }
         yield running
 
 
@@ -296,17 +296,17 @@ def test_an_endpoint_that_refuses_everything_gives_nothing_up(alice: Person, mod
 def test_backfill_reads_files_older_than_the_setting(
     alice: Person, bob: Person, models: StubMedia, settings: Any
 ) -> None:
-    settings.MEMORY_GATEWAY_VISION_BASE_URL = settings.MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL = ""
+    both, settings.MEMORY_GATEWAY_MODELS = settings.MEMORY_GATEWAY_MODELS, {}
     for person in (alice, bob):
         upload(person, photo(), "garden.png")
         upload(person, recording(), "memo.wav")
     assert not PendingMedia.objects.exists()
-    with pytest.raises(CommandError, match="MEMORY_GATEWAY_VISION_BASE_URL"):
+    with pytest.raises(CommandError, match="MEMORY_GATEWAY_MODELS"):
         call_command("backfill", "media")
-    settings.MEMORY_GATEWAY_VISION_BASE_URL = models.url
+    settings.MEMORY_GATEWAY_MODELS = {"vision": both["vision"]}
     call_command("backfill", "media", "--user", "alice")
     assert (len(said(alice)), said(bob)) == (2, [])
-    settings.MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL = models.url
+    settings.MEMORY_GATEWAY_MODELS = both
     call_command("backfill", "media")
     assert (len(said(alice)), len(said(bob)), models.calls) == (4, 4, 4)
     call_command("backfill", "media")
@@ -442,7 +442,7 @@ def test_users_take_turns(alice: Person, bob: Person, models: StubMedia) -> None
 
 def test_everos_reads_media_itself(settings: Any, models: StubMedia) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:1"
-    assert not tasks._uses("VISION")()
+    assert not tasks._uses("vision")()
     assert not tasks._uses("TRANSCRIPTION")()
 
 

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from core.errors import EngineUnavailable
 from core.limits.concurrency import search_lock
-from core.network.model_endpoint import Pause
+from core.network.model_endpoint import ModelAddress, Pause
 from engines.embedded.engine import EmbeddedEngine
 from store import derived
 from store.models import Embedding, EmbeddingSpace, IndexVersion, Memory, PendingEmbedding, VectorPage, owned_by
@@ -30,9 +30,7 @@ __all__ = ["lock", "short_lock_timeout"]
 
 
 def use_endpoint(settings: Any, stub: StubEmbeddings, dimensions: int = 0) -> None:
-    settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = stub.url
-    settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "stub"
-    settings.MEMORY_GATEWAY_EMBEDDING_DIMENSIONS = dimensions
+    settings.MEMORY_GATEWAY_MODELS = {"embedding": ModelAddress(stub.url, "stub", dimensions=dimensions)}
 
 
 @pytest.fixture
@@ -219,7 +217,7 @@ def test_an_overridden_memory_is_found_by_its_new_meaning(
 def test_memories_older_than_the_endpoint_get_vectors(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings, settings: Any
 ) -> None:
-    settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = ""
+    settings.MEMORY_GATEWAY_MODELS = {}
     remember(engine, alice.owner, "automobile")
     assert not PendingEmbedding.objects.exists()
     use_endpoint(settings, stub)
@@ -243,9 +241,9 @@ def test_a_failing_endpoint_loses_nothing(
     with running_embeddings() as stub:
         use_endpoint(settings, stub, dimensions=64)
         stub.failure = failure
-        url = stub.url
         if failure == "refused":
-            settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = "http://127.0.0.1:9/v1"
+            refusing = ModelAddress("http://127.0.0.1:9/v1", "stub", dimensions=64)
+            settings.MEMORY_GATEWAY_MODELS = {"embedding": refusing}
         remember(engine, alice.owner, "The automobile is red", "A quiet lake")
         assert PendingEmbedding.objects.count() == 2
         found = search_result(engine, alice.owner, "automobile")
@@ -262,7 +260,7 @@ def test_a_failing_endpoint_loses_nothing(
         )
         assert state["embeddings"]["error"].startswith("The embedding endpoint")
 
-        settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = url
+        use_endpoint(settings, stub, dimensions=64)
         stub.failure = None
         fill_all()
         assert_all_embedded(alice.owner)
@@ -410,8 +408,7 @@ def test_the_exact_vector_decides_whether_a_memory_is_near(
     engine: EmbeddedEngine, alice: Person, settings: Any
 ) -> None:
     remember(engine, alice.owner, "hardly near", "hardly away", "away")
-    settings.MEMORY_GATEWAY_EMBEDDING_BASE_URL = "http://127.0.0.1:9"
-    settings.MEMORY_GATEWAY_EMBEDDING_MODEL = "given"
+    settings.MEMORY_GATEWAY_MODELS = {"embedding": ModelAddress("http://127.0.0.1:9", "given")}
     space = EmbeddingSpace.objects.create(model="given", dimensions=2, is_active=True, knows_other_scripts=False)
     embeddings = FixedEmbeddings({"hardly near": [0.003, 1.0], "hardly away": [-0.003, 1.0], "away": [-0.1, 0.995]})
     fill.write(space, list(Memory.objects.select_related("user")), embeddings, 0)

@@ -282,10 +282,7 @@ def unreliable_models() -> Iterator[tuple[dict[str, str], list[Any], list[FaultI
         injectors = [FaultInjector(stub_embeddings.FAULTS), FaultInjector(stub_llm.FAULTS)]
         embeddings.failures, llm.failures = injectors
         settings = {
-            "MEMORY_GATEWAY_EMBEDDING_BASE_URL": embeddings.url,
-            "MEMORY_GATEWAY_EMBEDDING_MODEL": "stub",
-            "MEMORY_GATEWAY_LLM_BASE_URL": llm.url,
-            "MEMORY_GATEWAY_LLM_MODEL": "stub",
+            "MEMORY_GATEWAY_MODELS": f"embedding={embeddings.url}#stub,llm={llm.url}#stub",
         }
         yield settings, [embeddings, llm], injectors
 

@@ -527,7 +527,7 @@ def test_memories_that_a_model_derived_are_not_items(tmp_path: Path, user_id: st
 
     with running_llm() as llm:
         llm.extract = derived
-        settings = {"MEMORY_GATEWAY_LLM_BASE_URL": llm.url, "MEMORY_GATEWAY_LLM_MODEL": "stub"}
+        settings = {"MEMORY_GATEWAY_MODELS": f"llm={llm.url}#stub"}
         with running_server(tmp_path, **settings) as server:
             asyncio.run(use(server.url))
 

@@ -91,7 +91,7 @@ def embeddings(user_pk: UUID | None, report: Report) -> Counts:
     if user_pk is not None:
         raise InvalidInput("Vectors are computed for all users. Omit --user.")
     if wanted_model() is None:
-        raise InvalidInput("No embedding endpoint is configured. Set MEMORY_GATEWAY_EMBEDDING_BASE_URL.")
+        raise InvalidInput("No embedding endpoint is configured. Add embedding=… to MEMORY_GATEWAY_MODELS.")
     fill.mark_missing_pending()
     total, computed = PendingEmbedding.objects.count(), 0
     while count := fill.fill(_SECONDS):
@@ -102,8 +102,8 @@ def embeddings(user_pk: UUID | None, report: Report) -> Counts:
 
 def extractions(user_pk: UUID | None, report: Report) -> Counts:
     """Extract memories from messages without derived memories. Raises: `InvalidInput` without an LLM endpoint."""
-    if not settings.MEMORY_GATEWAY_LLM_BASE_URL:
-        raise InvalidInput("No LLM endpoint is configured. Set MEMORY_GATEWAY_LLM_BASE_URL.")
+    if "llm" not in settings.MEMORY_GATEWAY_MODELS:
+        raise InvalidInput("No LLM endpoint is configured. Add llm=… to MEMORY_GATEWAY_MODELS.")
     engine = local_engine()
     engine.queue_extraction(user_pk)
     total, processed = derived_memories.extraction_backlog()["pending"], 0
@@ -119,11 +119,9 @@ def media(user_pk: UUID | None, report: Report) -> Counts:
 
     Raises: `InvalidInput` without an endpoint.
     """
-    kinds = [kind for kind in PendingMedia.Kind if getattr(settings, f"MEMORY_GATEWAY_{kind.upper()}_BASE_URL")]
+    kinds = [kind for kind in PendingMedia.Kind if kind in settings.MEMORY_GATEWAY_MODELS]
     if not kinds:
-        raise InvalidInput(
-            "No endpoint is configured. Set MEMORY_GATEWAY_VISION_BASE_URL or MEMORY_GATEWAY_TRANSCRIPTION_BASE_URL."
-        )
+        raise InvalidInput("No endpoint is configured. Add vision=… or transcription=… to MEMORY_GATEWAY_MODELS.")
     engine = local_engine()
     found = _filter_user(Resource.objects.filter(content_type__in=["image", "audio"], state=State.LIVE), user_pk)
     found = found.exclude(storage_path="").select_related("user")

@@ -23,7 +23,7 @@ class Command(OperationsCommand):
     def run(self, *, plan: bool, price: float, **options: Any) -> Answer:
         wanted = wanted_model()
         if wanted is None:
-            raise InvalidInput("No embedding endpoint is configured. Set MEMORY_GATEWAY_EMBEDDING_BASE_URL.")
+            raise InvalidInput("No embedding endpoint is configured. Add embedding=… to MEMORY_GATEWAY_MODELS.")
         planned = reembed.plan(wanted)
         cost = f", cost {planned.cost(price):,.2f} at {price:g} per million tokens" if price else ""
         text = (

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from core.network.model_endpoint import ModelAddress
 from tests.store.conftest import engine
 from tests.stub_llm import StubLlm, running_llm
 
@@ -16,7 +17,7 @@ __all__ = ["engine"]
 @pytest.fixture
 def llm(settings: Any) -> Iterator[StubLlm]:
     with running_llm() as running:
-        settings.MEMORY_GATEWAY_LLM_BASE_URL = running.url
-        settings.MEMORY_GATEWAY_LLM_MODEL = "stub"
-        settings.MEMORY_GATEWAY_LLM_API_KEY = "sk-secret"
+        settings.MEMORY_GATEWAY_MODELS = settings.MEMORY_GATEWAY_MODELS | {
+            "llm": ModelAddress(running.url, "stub", "sk-secret")
+        }
         yield running

@@ -128,7 +128,7 @@ def test_agents_keep_what_they_alone_can_read(alice: Person, llm: StubLlm) -> No
 
 def test_without_a_model_or_for_whole_messages_nothing_is_compared(alice: Person, llm: StubLlm, settings: Any) -> None:
     write(alice, "A whole message.", category="full_context_user")
-    settings.MEMORY_GATEWAY_LLM_BASE_URL = ""
+    settings.MEMORY_GATEWAY_MODELS = {}
     write(alice, "Alice lives in Oslo.")
     write(alice, "Alice lives in Bergen.")
     assert not PendingExtraction.objects.exists()

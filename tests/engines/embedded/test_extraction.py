@@ -16,6 +16,7 @@ from accounts.audit import Actor
 from core.background.model_calls import MAX_REFUSALS
 from core.background.tasks import Round
 from core.errors import EngineUnavailable
+from core.network.model_endpoint import ModelAddress
 from engines import tasks
 from engines.embedded import extraction
 from engines.embedded.engine import EmbeddedEngine
@@ -515,7 +516,7 @@ def test_a_failing_model_loses_nothing_and_is_reported(
     llm.extract = model_answer(derived("Alice lives in Oslo."))
     llm.failure = failure
     if failure == "refused":
-        settings.MEMORY_GATEWAY_LLM_BASE_URL = "http://127.0.0.1:9/v1"
+        settings.MEMORY_GATEWAY_MODELS = {"llm": ModelAddress("http://127.0.0.1:9/v1", "stub")}
     remember(engine, alice.owner, "I live in Oslo")
     assert run_extractions() == 0
     [pending] = PendingExtraction.objects.all()
@@ -529,7 +530,8 @@ def test_a_failing_model_loses_nothing_and_is_reported(
     calls = len(llm.bodies)
     run_extractions()  # the retry is not due yet
     assert len(llm.bodies) == calls
-    llm.failure, settings.MEMORY_GATEWAY_LLM_BASE_URL = None, llm.url
+    llm.failure = None
+    settings.MEMORY_GATEWAY_MODELS = {"llm": ModelAddress(llm.url, "stub")}
     assert run_extractions(later=LATER) == 2
     assert derived_texts(alice) == ["Alice lives in Oslo."]
     assert engine.health(2).data["llm"] == {"status": "ok", "model": "stub", "pending": 0, "given_up": 0}
@@ -607,8 +609,8 @@ def test_without_a_model_nothing_is_pending(engine: EmbeddedEngine, alice: Perso
 def test_backfill_extracts_messages_older_than_the_model(
     engine: EmbeddedEngine, alice: Person, bob: Person, llm: StubLlm, settings: Any
 ) -> None:
-    settings.MEMORY_GATEWAY_LLM_BASE_URL = ""
-    with pytest.raises(CommandError, match="MEMORY_GATEWAY_LLM_BASE_URL"):
+    settings.MEMORY_GATEWAY_MODELS = {}
+    with pytest.raises(CommandError, match=r"Add llm=… to MEMORY_GATEWAY_MODELS\."):
         call_command("backfill", "extractions")
     llm.extract = lambda lines: (
         {"memories": [derived(f"{lines[0]['person']} lives somewhere.")]} if "person" in lines[0] else {"summary": "x"}
@@ -617,7 +619,7 @@ def test_backfill_extracts_messages_older_than_the_model(
         remember(engine, person.owner, "I live in Oslo")
         remember(engine, person.owner, "still in the trash", session="chat:c2")
         decisions.delete_session(person.owner, "chat:c2", actor=ACTOR)
-    settings.MEMORY_GATEWAY_LLM_BASE_URL = llm.url
+    settings.MEMORY_GATEWAY_MODELS = {"llm": ModelAddress(llm.url, "stub")}
     call_command("backfill", "extractions", "--user", "alice")
     assert (derived_texts(alice), derived_texts(bob)) == (["alice lives somewhere."], [])
     call_command("backfill", "extractions")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import InvalidInput
+from core.network.model_endpoint import ModelAddress
 from engines.embedded import rated_search
 from engines.embedded.engine import EmbeddedEngine
 from engines.embedded.llm import client
@@ -126,7 +127,7 @@ def test_a_failing_model_loses_no_hit(
     remember(engine, alice.owner, *WORDS)
     llm.failure = failure
     if failure == "refused":
-        settings.MEMORY_GATEWAY_LLM_BASE_URL = "http://127.0.0.1:9/v1"
+        settings.MEMORY_GATEWAY_MODELS = {"llm": ModelAddress("http://127.0.0.1:9/v1", "stub", "sk-secret")}
     found = search(engine, alice.owner, "lake")
     assert found.method == "keyword"
     assert set(texts_of(found)) == {WORDS[2], WORDS[3]}

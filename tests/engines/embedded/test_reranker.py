@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from core.network.model_endpoint import ModelAddress
 from engines.embedded import health, reranker
 from engines.embedded.engine import EmbeddedEngine
 from store.types import SearchRequest, SearchResult
@@ -46,9 +47,8 @@ def json_of(scores: Any) -> bytes:
 def stub(settings: Any) -> Iterator[StubReranker]:
     running = StubReranker()
     with answering_posts(running.port, running.respond, lambda: running.answer is not None):
-        settings.MEMORY_GATEWAY_RERANK_BASE_URL = f"http://127.0.0.1:{running.port}/v1"
-        settings.MEMORY_GATEWAY_RERANK_MODEL = "rerank-1"
-        settings.MEMORY_GATEWAY_RERANK_API_KEY = "sk-secret"
+        address = ModelAddress(f"http://127.0.0.1:{running.port}/v1", "rerank-1", "sk-secret")
+        settings.MEMORY_GATEWAY_MODELS = settings.MEMORY_GATEWAY_MODELS | {"rerank": address}
         yield running
 
 

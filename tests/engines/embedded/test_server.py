@@ -30,7 +30,7 @@ def answer(lines: list[dict[str, Any]]) -> dict[str, Any]:
 def test_memories_are_extracted_after_a_flush_and_found_by_agentic_search(tmp_path: Path) -> None:
     with running_llm() as llm:
         llm.extract, llm.failure = answer, 500
-        settings = {"MEMORY_GATEWAY_LLM_BASE_URL": llm.url, "MEMORY_GATEWAY_LLM_MODEL": "stub"}
+        settings = {"MEMORY_GATEWAY_MODELS": f"llm={llm.url}#stub"}
         with running_server(tmp_path, **settings) as server:
             check_extraction(server.url, llm)
 
