@@ -1,8 +1,13 @@
-"""The outbox: messages for EverOS, in the order in which they were added, each sent once.
+"""The outbox: messages for EverOS, in the order of their adds, each sent once.
 
-EverOS identifies a message by session, time and position in the call, and silently drops the second of two that share
-them; after a flush it forgets them. So each message gets a unique time, and a confirmed message is never sent again.
-The memories of a message are rows here, stored with its entry. A message with a decision is withheld.
+An entry is stored with its memories. A call of unknown outcome is verified, then repeated; a confirmed message is never
+sent again, one with a decision is withheld.
+
+Ours, because EverOS identifies a message by session, time and position in the call, silently drops the second of two
+that share them, and forgets all after a flush: each gets a unique time. Not chosen: a broker; erasures would have to
+search it.
+
+A message costs a row; a session has one call at a time.
 """
 
 import hashlib

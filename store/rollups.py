@@ -1,12 +1,13 @@
-"""The rollups: counts of live memories by UTC day, of each user and of all users, and by session.
+"""The rollups: counts of live memories by UTC day, of each user and all users, and by session.
 
-Triggers update them with every write: views define which memories count, and where; a row is subtracted before a
-change and added after it. SQLite cannot rebuild a table that a view or the trigger of
-another table uses: a migration that rebuilds `store_memory` or `store_session` calls `remove` before and `install`
-after.
+Triggers update them in the transaction of every write: a row is subtracted before a change and added after. On
+PostgreSQL no writer waits for another: changes are rows that `settle` adds up.
 
-Shorter periods are counted by an index, longer ones are sums of days. Not chosen: counts of each user alone, which each
-list of all users would sum up.
+Ours, because counting rows is slow. Not chosen: materialized views, which read everything to refresh; counts of users
+alone, which lists of all would sum up.
+
+A message writes more rows (`python -m benchmarks.written`). SQLite migrations that rebuild `store_memory` or
+`store_session` call `remove` before and `install` after.
 """
 
 from collections.abc import Callable, Iterator, Sequence

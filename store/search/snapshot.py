@@ -1,4 +1,9 @@
-"""Read the data that rank one user's queries in one SQL statement: consistent, and in one round trip.
+"""All data that rank one user's queries, read in one SQL statement: of one moment, in one round trip.
+
+Ours, because FTS5 ranks by the words of all users, and tsvector by none. Not chosen: several statements, which see
+several moments; the ORM; a cache, which writes of other processes would make stale.
+
+The SQL exists twice, and all facts of the user travel with each search (`python -m benchmarks engine`).
 
 The rows of all parts have the same columns; `part` names the part. Long lists of numbers are one text or blob each.
 """
