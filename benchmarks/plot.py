@@ -24,7 +24,6 @@ class Plot(NamedTuple):
 PLOTS = (
     Plot("plot-retrieval", "Retrieval quality", 1, "English R@10 (more is better)", 0.71),
     Plot("plot-engine", "Embedded engine", 3, "Time, × the system compared with (less is better)", 1.0),
-    Plot("plot-neighbors", "Noisy neighbors", 1, "p99 of another user's searches, × without fault (at most 2)", 2.0),
 )
 
 
