@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint format lock docs api-reference typescript-types messages screenshots docs-screenshots bench fleet torture release clean
+.PHONY: run test lint format lock docs api-reference clients typescript-types messages screenshots docs-screenshots bench fleet torture release clean
 .DEFAULT_GOAL := run
 
 # A stamp says which lock was installed; a changed lock installs again.
@@ -55,6 +55,7 @@ lint: $(VENV)/.dev
 	git ls-files -z -- 'templates/*.html' | xargs -0 --no-run-if-empty $(BIN)/djade --target-version 5.2 --check
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
+	$(BIN)/python clients/generate.py --check
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
@@ -78,6 +79,10 @@ docs: $(VENV)/.docs
 # The agent skill's reference, written from the OpenAPI document; a test fails where it differs.
 api-reference: $(VENV)/.dev
 	$(BIN)/python manage.py write_api_reference
+
+# Models and endpoints of the Python client, written from the OpenAPI document; `make lint` fails where they differ.
+clients: $(VENV)/.dev
+	$(BIN)/python clients/generate.py
 
 # The types of the TypeScript client, from the OpenAPI document; a test fails where they differ. Needs npm.
 typescript-types: $(VENV)/.dev

@@ -9,10 +9,13 @@ from uuid import uuid4
 
 import httpx2
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 
+from memory_gateway_client.base_models import Versioned
 from memory_gateway_client.errors import InvalidAnswer
 
 T = TypeVar("T")
+V = TypeVar("V", bound=Versioned)
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def call(
         path.format(**quoted),
         parse,
         params=_present(params or {}),
-        body=None if body is None else _present(body),
+        body=None if body is None else to_jsonable_python(_present(body), exclude_none=True),
         headers=_present(headers or {}),
         upload=upload,
         is_idempotent=method not in {"POST", "PATCH"} if is_idempotent is None else is_idempotent,
@@ -115,6 +118,16 @@ def parsed_as(kind: type[T], key: str | None = None) -> Callable[[httpx2.Respons
             raise InvalidAnswer(f"{response.url} did not answer as a Memory Gateway does.") from error
 
     return parse
+
+
+def versioned(parse: Callable[[httpx2.Response], V]) -> Callable[[httpx2.Response], V]:
+    """Return a parser that adds the `ETag` of the answer."""
+    return lambda response: parse(response).of_version(response.headers.get("ETag", ""))
+
+
+def bearer(token: str | None) -> str | None:
+    """Return the header `Authorization` of another token than the client's key."""
+    return token and f"Bearer {token}"
 
 
 def page_of(kind: type[T], key: str) -> Callable[[httpx2.Response], Page[T]]:
