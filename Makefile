@@ -80,7 +80,7 @@ docs: $(VENV)/.docs
 api-reference: $(VENV)/.dev
 	$(BIN)/python manage.py write_api_reference
 
-# Models and endpoints of the Python client, written from the OpenAPI document; `make lint` fails where they differ.
+# The Python client's models and endpoints and the skill's operations, from the OpenAPI document; `make lint` fails where they differ.
 clients: $(VENV)/.dev
 	$(BIN)/python clients/generate.py
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import copy
+import json
 import re
 import shlex
 import sys
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from clients import generate
 from memory_gateway.management.commands.write_api_reference import current_reference
 from tests.openapi import operations, schema
 from tests.skill.conftest import CLIENT, SCRIPT, SKILL, Run
@@ -68,6 +71,25 @@ def test_a_command_takes_every_field_of_its_endpoint_and_no_other() -> None:
         own = OWN_ARGUMENTS.get(command.name, set())
         differences[command.name] = (arguments_of(command) - own) ^ fields_of(method, path)
     assert {name: fields for name, fields in differences.items() if fields} == {}
+
+
+def test_the_table_of_operations_is_current() -> None:
+    for path, text in generate.skill_operations(schema()).items():
+        assert path.read_text(encoding="utf-8") == text, "run `make clients`"
+
+
+def test_a_new_search_parameter_is_an_option_without_a_change_of_the_script() -> None:
+    document = copy.deepcopy(schema())
+    described = {
+        "anyOf": [{"type": "number"}, {"type": "null"}],
+        "description": "The least relevance, in 100 % of cases.",
+    }
+    document["components"]["schemas"]["SearchBodyRequest"]["properties"]["min_relevance"] = described
+    [text] = generate.skill_operations(document).values()
+    [field] = [one for one in json.loads(text)["search_memories"]["fields"] if one["name"] == "min_relevance"]
+    option = CLIENT.argument_of(field)
+    assert option.flags == ("--min-relevance",)
+    assert option.options == {"type": float, "help": "The least relevance, in 100 %% of cases."}
 
 
 @pytest.mark.parametrize("command", CLIENT.COMMANDS, ids=lambda command: command.name)

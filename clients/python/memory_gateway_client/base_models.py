@@ -1,4 +1,4 @@
-"""What the generated models are made of, and the one model that is no schema."""
+"""Base classes of the generated models, and the one model that is no schema."""
 
 from typing import Any, Self
 

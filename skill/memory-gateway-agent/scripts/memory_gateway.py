@@ -21,6 +21,7 @@ import io
 import json
 import mimetypes
 import os
+import re
 import stat
 import sys
 import time
@@ -40,8 +41,8 @@ LONGEST_WAIT_SECONDS = 30
 CHUNK_BYTES = 64 * 1024
 
 Fields = dict[str, Any]
+OPERATIONS = json.loads(Path(__file__).with_name("operations.json").read_text(encoding="utf-8"))
 KEY, PROVISIONING, NOBODY = "key", "provisioning", ""
-HEADERS = {"Prefer", "If-Match"}  # fields that go there
 SAFE_GRACE_SECONDS = 600  # the old key works so long at least while the new one is saved
 BRIEF_FIELDS = ("id", "session_id", "text", "resource_uri", "category", "sender_id", "timestamp_ms", "context")
 
@@ -299,9 +300,45 @@ class Argument:
     flags: tuple[str, ...]
     options: Mapping[str, Any]
 
+    @property
+    def name(self) -> str:
+        return self.options.get("dest") or self.flags[0].lstrip("-").replace("-", "_")
+
 
 def argument(*flags: str, **options: Any) -> Argument:
     return Argument(flags, options)
+
+
+def argument_of(item: Fields) -> Argument:
+    """Return the argument of a field: required ones are positional, and a switch changes its default."""
+    name, kind, values = item["name"], item["type"], item.get("values", ())
+    options: Fields = {"help": item.get("help", "").replace("%", "%%")}
+    if item.get("default") not in (None, True, False):
+        options["help"] += f" Default: {json.dumps(item['default'])}."
+    if kind == "boolean":
+        is_on, in_query = item.get("default") is True, item["in"] == "query"
+        flag = "no-" + re.sub("^(include|enable)_", "", name) if is_on else name
+        help_text = f"Sends `{name}` false. {options['help']}" if is_on else options["help"]
+        return switch(f"--{dashed(flag)}", dest=name, const="true" if in_query else not is_on, help=help_text)
+    if name in HEADERS:
+        return HEADERS[name]
+    if kind in READERS:
+        options["type"] = READERS[kind]
+    if values:
+        options["choices"] = values
+    if len(values) > MAX_CHOICES_SHOWN:
+        options["metavar"] = name.upper()
+    if kind == "array":
+        options["action"] = "append"
+    return argument(name, **options) if item.get("required") else argument(f"--{dashed(name)}", **options)
+
+
+def switch(flag: str, **options: Any) -> Argument:
+    return argument(flag, action="store_const", **options)
+
+
+def dashed(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def send_json(gateway: Gateway, command: Command, fields: Fields) -> Any:
@@ -310,30 +347,52 @@ def send_json(gateway: Gateway, command: Command, fields: Fields) -> Any:
 
 @dataclass(frozen=True)
 class Command:
-    """A command and its endpoint.
+    """A command and the operation that it calls, as `operations.json` describes it.
 
-    Arguments are named as the endpoint's fields; missing ones are not sent, so that the gateway's defaults hold.
-    `{name}` in the path takes the argument of that name, the rest goes into the JSON body or, by GET or `in_query`,
-    into the query. `auth` names the credential of the header.
+    Its arguments are the fields of the operation, and `own` ones, also in place of a field. Missing ones are not sent,
+    so that the gateway's defaults hold. `{name}` in the path takes the argument of that name; the rest goes into the
+    JSON body, or into the query of an operation without a body.
     """
 
     name: str
-    summary: str
-    method: str
-    path: str
-    arguments: tuple[Argument, ...] = ()
-    examples: tuple[str, ...] = ()
-    in_query: bool = False
+    operation: str
+    examples: tuple[str, ...]
+    own: tuple[Argument, ...] = ()
     reads_only: bool = False
-    auth: str = KEY
     run: Callable[[Gateway, Command, Fields], Any] = send_json
+
+    @property
+    def described(self) -> Fields:
+        described: Fields = OPERATIONS[self.operation]
+        return described
+
+    @property
+    def method(self) -> str:
+        return str(self.described["method"])
+
+    @property
+    def path(self) -> str:
+        return str(self.described["path"])
+
+    @property
+    def auth(self) -> str:
+        return str(self.described["auth"])
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """Return the arguments: the positional ones in the order of the operation."""
+        own = {item.name: item for item in self.own}
+        fields = sorted(self.described["fields"], key=lambda item: (item["in"] != "path", not item.get("required")))
+        return [own.pop(item["name"]) if item["name"] in own else argument_of(item) for item in fields] + list(
+            own.values()
+        )
 
     def call(self, config: Config, fields: Fields, body: Multipart | None = None) -> Call:
         in_path = {name: quote(str(value), safe="") for name, value in fields.items() if "{" + name + "}" in self.path}
         headers = {name: value for name, value in fields.items() if name in HEADERS}
         rest = {name: value for name, value in fields.items() if name not in in_path and name not in HEADERS}
-        is_get = self.method == "GET"
-        in_query, reads_only = self.in_query or is_get, self.reads_only or is_get
+        reads_only = self.reads_only or self.method == "GET"
+        in_query = all(item["in"] != "body" for item in self.described["fields"])
         query = {**self._owner(config), **(rest if in_query else {})}
         path = self.path.format(**in_path) + (f"?{urlencode(query)}" if query else "")
         sent = {**headers, **self._authorization(config)}
@@ -439,7 +498,7 @@ def upload_resource(gateway: Gateway, command: Command, fields: Fields) -> Any:
     path = Path(fields.pop("file"))
     filename = fields.pop("filename", path.name)
     mime_type = fields.pop("mime_type", "application/octet-stream")  # the gateway looks at the bytes and the name
-    headers = {name: fields.pop(name) for name in HEADERS & fields.keys()}
+    headers = {name: fields.pop(name) for name in HEADERS.keys() & fields.keys()}
     with opened(path) as file:
         return gateway.json(command.call(gateway.config, headers, Multipart(fields, file, filename, mime_type)))
 
@@ -587,130 +646,59 @@ def json_object(text: str) -> Fields:
 
 json_object.__name__ = "JSON object"  # argparse: "invalid JSON object value"
 
-MEMORY_TYPES = ("episode", "profile", "agent_case", "agent_skill", "unprocessed_message")
-CATEGORIES = (
-    "user_memory_fact",
-    "user_memory_preference",
-    "user_memory_decision",
-    "self_improving_learnings",
-    "self_improving_errors",
-    "self_improving_feature_requests",
-    "full_context_user",
-    "full_context_assistant",
-    "full_context_system",
-    "full_context_tool",
-    "full_context_tool_result",
-    "full_context_others",
-)
-SCOPE = (
-    argument("--app-id", help="application ID (default: default)"),
-    argument("--project-id", help="project ID within the application (default: default)"),
-)
-SCOPE_FILTER = (
-    argument("--app-id", help="only this application (default: all)"),
-    argument("--project-id", help="only this project (default: all)"),
-)
-SCOPE_OF_MEMORY = (
-    argument("--app-id", help="needed if several memories have this id (default: that of the memory)"),
-    argument("--project-id", help="needed if several memories have this id (default: that of the memory)"),
-)
-SAVE = argument(
-    "--save", metavar="FILE", help="write the key to this file, readable by you only, instead of printing it"
-)
-BRIEF = argument("--brief", action="store_true", default=None, help="print only what an answer needs of each memory")
-NO_WAIT = argument(
-    "--no-wait",
-    dest="Prefer",
-    action="store_const",
-    const="respond-async",
-    help="do not wait for the ingestion",
-)
-PLACE_OF_MEMORY = (
-    argument("--session-id", help="session of the memory, if it has one"),
-    *SCOPE_OF_MEMORY,
-)
-PAGE = (
-    argument("--limit", type=int, help="results per page"),
-    argument("--cursor", help="next_cursor of the previous page"),
-)
-SESSION_ID = argument("session_id", help="session ID, such as chat:c_456")
-MEMORY_ID = argument("memory_id", help="memory ID, as shown by search-memory and list-memories")
-RESOURCE_ID = argument("resource_id", help="resource ID, such as r_xxx")
-
-KIND = argument("kind", choices=("user", "work"), help="profile document")
-VERSION = argument("version", type=int, help="version, as shown by list-profile-history")
+READERS: Mapping[str, Any] = {"integer": int, "number": float, "object": json_object}
+MAX_CHOICES_SHOWN = 6
 IF_MATCH = argument(
     "--if-match",
     dest="If-Match",
     metavar="ETAG",
     help="only if it has not changed since: an earlier ETag, '\"user-3\"' for version 3 of the user document",
 )
+NO_WAIT = switch("--no-wait", dest="Prefer", const="respond-async", help="do not wait for the ingestion")
+HEADERS = {"Prefer": NO_WAIT, "If-Match": IF_MATCH}  # fields that go there
+SAVE = argument(
+    "--save", metavar="FILE", help="write the key to this file, readable by you only, instead of printing it"
+)
+BRIEF = argument("--brief", action="store_true", default=None, help="print only what an answer needs of each memory")
 CONTENT = argument("content", help="document as JSON; - reads stdin")
 CHANGES = argument("content", help="changes as JSON; null restores a default; - reads stdin")
-AGENT_ID = argument("--agent-id", help="agent that inferred the change")
-MERGE_LISTS = argument(
-    "--merge-lists",
-    action="store_true",
-    default=None,
-    help='merge lists by entry name and remove entries with "$remove": true (default: replace lists)',
-)
 
 COMMANDS = (
-    Command(
-        "health",
-        "Check the gateway and its memory engine",
-        "GET",
-        "/health",
-        examples=("health",),
-        auth=NOBODY,
-    ),
+    Command("health", "health", ("health",)),
     Command(
         "create-user",
-        "Create a user, or get the key of an existing user",
-        "POST",
-        "/users",
-        (argument("user_id", nargs="?", help="default: MEMORY_GATEWAY_USER_ID"), SAVE),
-        ("create-user u_123", "create-user u_123 --save ~/.memory-gateway-key"),
-        auth=PROVISIONING,
+        "create_user",
+        (
+            "create-user u_123",
+            "create-user u_123 --save ~/.memory-gateway-key",
+        ),
+        (
+            argument("user_id", nargs="?", help="default: MEMORY_GATEWAY_USER_ID"),
+            SAVE,
+        ),
         run=new_key,
     ),
     Command(
         "erase-user",
-        "Erase a user and all of the user's data permanently, and print the receipt",
-        "DELETE",
-        "/users/{user_id}",
-        (
-            argument("user_id", help="user ID; must be the user of the API key"),
-            argument("--confirm", required=True, help="erase: followed by the user ID, such as erase:u_123"),
-        ),
+        "erase_user",
         ("erase-user u_123 --confirm erase:u_123",),
-        in_query=True,
+        (argument("--confirm", required=True, help="erase: followed by the user ID, such as erase:u_123"),),
     ),
-    Command(
-        "list-keys",
-        "List the user's API keys, without plaintext",
-        "GET",
-        "/users/me/keys",
-        examples=("list-keys",),
-    ),
+    Command("list-keys", "list_keys", ("list-keys",)),
     Command(
         "issue-key",
-        "Issue another API key; its plaintext is shown only once",
-        "POST",
-        "/users/me/keys",
-        (
-            argument("--label", help="purpose of the key"),
-            argument("--expires-at", help="expiry time, such as 2027-01-31T12:00:00+00:00"),
-            SAVE,
-        ),
+        "issue_key",
         ("issue-key --label laptop --expires-at 2027-01-31T12:00:00+00:00",),
+        (SAVE,),
         run=new_key,
     ),
     Command(
         "rotate-key",
-        "Replace the current API key; the plaintext of the new key is shown only once",
-        "POST",
-        "/users/me/keys/rotate",
+        "rotate_key",
+        (
+            "rotate-key --grace-seconds 600",
+            "rotate-key --save ~/.memory-gateway-key --grace-seconds 0",
+        ),
         (
             argument(
                 "--grace-seconds",
@@ -720,108 +708,53 @@ COMMANDS = (
             ),
             SAVE,
         ),
-        ("rotate-key --grace-seconds 600", "rotate-key --save ~/.memory-gateway-key --grace-seconds 0"),
         run=new_key,
     ),
-    Command(
-        "revoke-key",
-        "Revoke an API key",
-        "DELETE",
-        "/users/me/keys/{key_id}",
-        (argument("key_id", help="key ID, as shown by list-keys"),),
-        ("revoke-key 0190b0c2-0000-7000-8000-000000000000",),
-        in_query=True,
-    ),
+    Command("revoke-key", "revoke_key", ("revoke-key 0190b0c2-0000-7000-8000-000000000000",)),
     Command(
         "upload-resource",
-        "Upload a file and make its text searchable",
-        "POST",
-        "/resources",
+        "upload_resource",
+        ('upload-resource ./contract.pdf --title "合同文件" --description "2026 年付款合同"',),
         (
             argument("file", help="path of the file"),
-            argument("--title", help="title"),
-            argument("--description", help="description of the content"),
             argument("--filename", help="file name to store (default: that of the file)"),
             argument("--mime-type", help="MIME type (default: detected by the gateway)"),
-            NO_WAIT,
-            *SCOPE,
         ),
-        ('upload-resource ./contract.pdf --title "合同文件" --description "2026 年付款合同"',),
         run=upload_resource,
     ),
     Command(
         "register-resource",
-        "Register an external file and make its text searchable",
-        "POST",
-        "/resources/external",
-        (
-            argument("filename", help="file name with extension"),
-            argument("source_uri", help="permanent address, such as minio://bucket/path; not a presigned one"),
-            argument("--ingest-uri", help="address for reading it now, such as a presigned URL"),
-            argument("--mime-type", help="MIME type, such as image/png"),
-            argument("--content-type", choices=("image", "audio", "pdf", "html", "text", "doc")),
-            argument("--size-bytes", type=int),
-            argument("--sha256", help="SHA-256 of the content, in hexadecimal"),
-            argument("--title", help="title"),
-            argument("--description", help="description of the content"),
-            NO_WAIT,
-            *SCOPE,
-        ),
+        "register_resource",
         ("register-resource chart.png minio://files/u_123/chart.png --ingest-uri https://minio.example/chart.png",),
     ),
     Command(
         "list-resources",
-        "List the user's resources",
-        "GET",
-        "/resources",
+        "list_resources",
         (
-            argument("--deleted", action="store_const", const="true", help="list deleted resources instead"),
-            *PAGE,
-            *SCOPE_FILTER,
+            "list-resources",
+            "list-resources --limit 20",
         ),
-        ("list-resources", "list-resources --limit 20"),
     ),
-    Command(
-        "get-resource",
-        "Show one resource; the list is empty if the id is unknown",
-        "GET",
-        "/resources/{resource_id}",
-        (RESOURCE_ID, IF_MATCH),
-        ("get-resource r_xxx",),
-    ),
+    Command("get-resource", "get_resource", ("get-resource r_xxx",)),
     Command(
         "download-resource",
-        "Download a resource's file",
-        "GET",
-        "/resources/{resource_id}/content",
-        (RESOURCE_ID, argument("--output", "-o", required=True, help="file to write; must not exist yet"), IF_MATCH),
+        "get_resource_content",
         ("download-resource r_xxx --output ./contract.pdf",),
+        (argument("--output", "-o", required=True, help="file to write; must not exist yet"),),
         run=download_resource,
     ),
-    Command(
-        "delete-resource",
-        "Delete a resource with its file and memories; restore-resource undoes it",
-        "DELETE",
-        "/resources/{resource_id}",
-        (RESOURCE_ID, IF_MATCH),
-        ("delete-resource r_xxx",),
-        in_query=True,
-    ),
-    Command(
-        "restore-resource",
-        "Restore a deleted resource",
-        "POST",
-        "/resources/{resource_id}/restore",
-        (RESOURCE_ID,),
-        ("restore-resource r_xxx",),
-    ),
+    Command("delete-resource", "delete_resource", ("delete-resource r_xxx",)),
+    Command("restore-resource", "restore_resource", ("restore-resource r_xxx",)),
     Command(
         "add-memory",
-        "Add messages to a session; flush-memory then turns them into memories",
-        "POST",
-        "/memories/add",
+        "add_messages",
         (
-            SESSION_ID,
+            'add-memory chat:c_456 --text "记住:我偏好简洁的中文说明"',
+            'add-memory chat:c_456 --text "The sound of the bell" --attach ./bell.wav',
+            "add-memory chat:c_456 --role assistant --sender-id helper --text - < answer.txt",
+            "add-memory chat:c_456 --messages messages.json --participant u_7=Ben",
+        ),
+        (
             argument("--text", help="text of the message; - reads stdin"),
             argument(
                 "--role", choices=("user", "assistant", "tool", "system"), help="role of the sender (default: user)"
@@ -841,31 +774,20 @@ COMMANDS = (
                 metavar="ID[=NAME]",
                 help="another speaker of a group chat, whose messages are memories of the user; may be repeated",
             ),
-            *SCOPE,
-        ),
-        (
-            'add-memory chat:c_456 --text "记住:我偏好简洁的中文说明"',
-            'add-memory chat:c_456 --text "The sound of the bell" --attach ./bell.wav',
-            "add-memory chat:c_456 --role assistant --sender-id helper --text - < answer.txt",
-            "add-memory chat:c_456 --messages messages.json --participant u_7=Ben",
         ),
         run=add_memory,
     ),
-    Command(
-        "flush-memory",
-        "Extract memories from a session's messages now",
-        "POST",
-        "/memories/flush",
-        (SESSION_ID, *SCOPE),
-        ("flush-memory chat:c_456",),
-    ),
+    Command("flush-memory", "flush_session", ("flush-memory chat:c_456",)),
     Command(
         "search-memory",
-        "Search memories",
-        "POST",
-        "/memories/search",
+        "search_memories",
         (
-            argument("query", help="query in any language"),
+            'search-memory "合同里的付款条款是什么?" --conversation-id c_456 --top-k 5',
+            'search-memory "payment terms" --scope all_user_memory --method keyword --explain',
+            'search-memory "payment terms" --brief',
+            'search-memory "yesterday" --filters \'{"timestamp": {"gte": 1781172177000}}\'',
+        ),
+        (
             argument(
                 "--scope",
                 action="append",
@@ -873,269 +795,84 @@ COMMANDS = (
                 help="scope to search; may be repeated (default: all_user_memory, with --conversation-id also "
                 "current_chat)",
             ),
-            argument("--conversation-id", help="conversation of scope current_chat, without the prefix chat:"),
-            argument("--agent-id", help="search memories of this agent"),
-            argument("--method", choices=("keyword", "vector", "hybrid", "agentic"), help="default: hybrid"),
-            argument("--top-k", type=int, help="results per scope, 1 to 100; -1: chosen by the gateway"),
-            argument("--radius", type=float, help="minimum similarity, 0 to 1"),
-            argument("--no-profile", dest="include_profile", action="store_false", default=None),
-            argument("--no-llm-rerank", dest="enable_llm_rerank", action="store_false", default=None),
-            argument("--filters", type=json_object, help="filters as JSON"),
-            argument("--context", type=int, help="number of memories to add before and after each result, 0 to 10"),
-            argument("--explain", action="store_true", default=None, help="explain each result"),
-            argument("--no-raw", dest="raw", action="store_false", default=None, help="leave out the engine's record"),
             BRIEF,
-            *SCOPE,
-        ),
-        (
-            'search-memory "合同里的付款条款是什么?" --conversation-id c_456 --top-k 5',
-            'search-memory "payment terms" --scope all_user_memory --method keyword --explain',
-            'search-memory "payment terms" --brief',
-            'search-memory "yesterday" --filters \'{"timestamp": {"gte": 1781172177000}}\'',
         ),
         reads_only=True,
         run=search_memory,
     ),
     Command(
         "list-memories",
-        "List the user's memories, newest first, page by page",
-        "GET",
-        "/memories",
-        (
-            argument("--session-id", help="only this session"),
-            argument("--memory-type", choices=MEMORY_TYPES, help="only this type"),
-            argument("--category", choices=CATEGORIES, metavar="CATEGORY", help="only this category"),
-            argument("--agent-id", help="only memories of this agent"),
-            argument("--sender-id", help="only messages and files of this sender"),
-            argument("--since-ms", type=int, help="only memories of this time or later, Unix milliseconds"),
-            argument("--until-ms", type=int, help="only memories before this time, Unix milliseconds"),
-            *PAGE,
-            BRIEF,
-            *SCOPE,
-        ),
+        "list_memories",
         (
             "list-memories --limit 20",
             "list-memories --brief",
             "list-memories --session-id chat:c_456 --category user_memory_preference",
         ),
+        (BRIEF,),
         run=list_memories,
     ),
-    Command(
-        "get-memory",
-        "Show one memory with its history",
-        "GET",
-        "/memories/{memory_id}",
-        (MEMORY_ID, IF_MATCH, *SCOPE_OF_MEMORY),
-        ("get-memory mem_abc",),
-    ),
+    Command("get-memory", "get_memory", ("get-memory mem_abc",)),
     Command(
         "update-memory",
-        "Correct a memory's text, category or importance; remove-override undoes it",
-        "PATCH",
-        "/memories/{memory_id}",
-        (
-            MEMORY_ID,
-            argument("--text", dest="override_text", metavar="TEXT", help="corrected text"),
-            argument("--category", choices=CATEGORIES, metavar="CATEGORY", help="corrected category"),
-            argument("--importance", type=float, help="corrected importance, 0 to 1"),
-            IF_MATCH,
-            *PLACE_OF_MEMORY,
-        ),
+        "override_memory",
         ('update-memory mem_abc --text "修正后的记忆内容" --session-id resource:u_123:r_xxx',),
+        (argument("--text", dest="override_text", metavar="TEXT", help="corrected text"),),
     ),
     Command(
         "delete-memory",
-        "Delete a memory; restore-memory undoes it",
-        "DELETE",
-        "/memories/{memory_id}",
-        (MEMORY_ID, argument("--reason", help="reason"), IF_MATCH, *PLACE_OF_MEMORY),
+        "delete_memory",
         ('delete-memory mem_abc --session-id resource:u_123:r_xxx --reason "用户手动删除"',),
     ),
     Command(
         "delete-sender",
-        "Delete the messages of one sender, such as a participant of a group chat",
-        "DELETE",
-        "/memories",
-        (
-            argument("sender_id", help="sender ID"),
-            argument("--session-id", help="only in this session"),
-            argument("--reason", help="reason"),
-            *SCOPE,
-        ),
+        "delete_memories_of_sender",
         ('delete-sender u_7 --session-id chat:c_456 --reason "left the group"',),
     ),
+    Command("restore-memory", "restore_memory", ("restore-memory mem_abc",)),
+    Command("remove-override", "undo_override", ("remove-override mem_abc",)),
+    Command("list-trash", "list_trash", ("list-trash",)),
+    Command("get-profiles", "get_profiles", ("get-profiles",)),
+    Command("get-user-profile", "get_user_memory", ("get-user-profile",)),
     Command(
-        "restore-memory",
-        "Restore a deleted memory",
-        "POST",
-        "/memories/{memory_id}/restore",
-        (MEMORY_ID, IF_MATCH, *PLACE_OF_MEMORY),
-        ("restore-memory mem_abc",),
-    ),
-    Command(
-        "remove-override",
-        "Remove the corrections of a memory",
-        "DELETE",
-        "/memories/{memory_id}/override",
-        (MEMORY_ID, IF_MATCH, *SCOPE_OF_MEMORY),
-        ("remove-override mem_abc",),
-        in_query=True,
-    ),
-    Command(
-        "list-trash",
-        "List deleted memories that can be restored",
-        "GET",
-        "/memories/trash",
-        (*PAGE, *SCOPE),
-        ("list-trash",),
-    ),
-    Command(
-        "get-profiles",
-        "Show both profile documents of the user",
-        "GET",
-        "/api/v1/memories/",
-        (IF_MATCH,),
-        ("get-profiles",),
-    ),
-    Command(
-        "get-user-profile",
-        "Show the user document: people, places, preferences, routines",
-        "GET",
-        "/api/v1/memories/user",
-        (IF_MATCH,),
-        ("get-user-profile",),
-    ),
-    Command(
-        "replace-user-profile",
-        "Replace the user document",
-        "PUT",
-        "/api/v1/memories/user",
-        (CONTENT, AGENT_ID, IF_MATCH),
-        ("replace-user-profile - < user.json",),
-        run=send_profile,
+        "replace-user-profile", "put_user_memory", ("replace-user-profile - < user.json",), (CONTENT,), run=send_profile
     ),
     Command(
         "change-user-profile",
-        "Change parts of the user document",
-        "PATCH",
-        "/api/v1/memories/user",
-        (CHANGES, MERGE_LISTS, AGENT_ID, IF_MATCH),
+        "patch_user_memory",
         (
             'change-user-profile \'{"timezone": "Asia/Shanghai"}\'',
             'change-user-profile \'{"people": [{"name": "小林", "role": "editor"}]}\' --merge-lists --agent-id helper',
         ),
+        (CHANGES,),
         run=send_profile,
     ),
+    Command("get-work-profile", "get_work_memory", ("get-work-profile",)),
     Command(
-        "get-work-profile",
-        "Show the work document: projects, habits, team",
-        "GET",
-        "/api/v1/memories/work",
-        (IF_MATCH,),
-        ("get-work-profile",),
-    ),
-    Command(
-        "replace-work-profile",
-        "Replace the work document",
-        "PUT",
-        "/api/v1/memories/work",
-        (CONTENT, AGENT_ID, IF_MATCH),
-        ("replace-work-profile - < work.json",),
-        run=send_profile,
+        "replace-work-profile", "put_work_memory", ("replace-work-profile - < work.json",), (CONTENT,), run=send_profile
     ),
     Command(
         "change-work-profile",
-        "Change parts of the work document",
-        "PATCH",
-        "/api/v1/memories/work",
-        (CHANGES, MERGE_LISTS, AGENT_ID, IF_MATCH),
+        "patch_work_memory",
         ('change-work-profile \'{"current_projects": [{"name": "官网", "status": "paused"}]}\' --merge-lists',),
+        (CHANGES,),
         run=send_profile,
     ),
-    Command(
-        "get-profile-prompt",
-        "Show an agent's system prompt about the user",
-        "GET",
-        "/api/v1/memories/prompt",
-        (
-            argument("agent", choices=("router", "worker"), help="router: who the user is; worker: how they work"),
-            argument("--max-tokens", type=int, help="maximum length in tokens"),
-            argument("--language", choices=("en", "zh"), help="language (default: that of the user)"),
-        ),
-        ("get-profile-prompt router --max-tokens 500",),
-    ),
-    Command(
-        "get-profile-schema",
-        "Show the JSON Schema of a profile document",
-        "GET",
-        "/api/v1/memories/schema/{kind}",
-        (KIND,),
-        ("get-profile-schema user",),
-    ),
-    Command(
-        "list-profile-history",
-        "List the versions of a profile document, newest first",
-        "GET",
-        "/api/v1/memories/{kind}/history",
-        (
-            KIND,
-            argument("--before", type=int, help="only versions before this one"),
-            argument("--limit", type=int, help="maximum number of versions"),
-        ),
-        ("list-profile-history user",),
-    ),
-    Command(
-        "get-profile-version",
-        "Show an earlier version of a profile document",
-        "GET",
-        "/api/v1/memories/{kind}/history/{version}",
-        (KIND, VERSION),
-        ("get-profile-version user 3",),
-    ),
-    Command(
-        "restore-profile",
-        "Restore an earlier version of a profile document",
-        "POST",
-        "/api/v1/memories/{kind}/restore/{version}",
-        (KIND, VERSION, IF_MATCH),
-        ("restore-profile user 3",),
-    ),
+    Command("get-profile-prompt", "get_profile_prompt", ("get-profile-prompt router --max-tokens 500",)),
+    Command("get-profile-schema", "get_profile_schema", ("get-profile-schema user",)),
+    Command("list-profile-history", "list_profile_history", ("list-profile-history user",)),
+    Command("get-profile-version", "get_profile_version", ("get-profile-version user 3",)),
+    Command("restore-profile", "restore_profile", ("restore-profile user 3",)),
     Command(
         "list-sessions",
-        "List the user's sessions",
-        "GET",
-        "/sessions",
+        "list_sessions",
         (
-            argument("--deleted", action="store_const", const="true", help="list deleted sessions instead"),
-            *PAGE,
-            *SCOPE,
+            "list-sessions",
+            "list-sessions --deleted",
         ),
-        ("list-sessions", "list-sessions --deleted"),
     ),
-    Command(
-        "get-session",
-        "Show a session and its numbers of memories, also a deleted one",
-        "GET",
-        "/sessions/{session_id}",
-        (SESSION_ID, IF_MATCH, *SCOPE),
-        ("get-session chat:c_456",),
-    ),
-    Command(
-        "delete-session",
-        "Delete a session with all its memories; restore-session undoes it",
-        "DELETE",
-        "/sessions/{session_id}",
-        (SESSION_ID, argument("--reason", help="reason"), IF_MATCH, *SCOPE),
-        ("delete-session chat:c_456",),
-    ),
-    Command(
-        "restore-session",
-        "Restore a deleted session",
-        "POST",
-        "/sessions/{session_id}/restore",
-        (SESSION_ID, IF_MATCH, *SCOPE),
-        ("restore-session chat:c_456",),
-    ),
+    Command("get-session", "get_session", ("get-session chat:c_456",)),
+    Command("delete-session", "delete_session", ("delete-session chat:c_456",)),
+    Command("restore-session", "restore_session", ("restore-session chat:c_456",)),
 )
 
 
@@ -1151,10 +888,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def add_command(commands: Any, command: Command) -> None:
     examples = "\n".join(f"  memory_gateway.py {example}" for example in command.examples)
+    summary = command.described["summary"]
     parser = commands.add_parser(
         command.name,
-        help=command.summary,
-        description=f"{command.summary}: {command.method} {command.path}",
+        help=summary,
+        description=f"{summary}: {command.method} {command.path}",
         epilog=f"examples:\n{examples}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
