@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
-from typing import Any, ClassVar, Final, NamedTuple, cast, get_args
+from typing import Any, ClassVar, Final, Literal, NamedTuple, get_args, get_origin
 from uuid import UUID
 
+from annotated_types import Ge, Le
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -13,20 +14,22 @@ from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
+from pydantic.fields import FieldInfo
 
 from accounts.credential_names import shown_part
 from accounts.models import AuditEvent
 from console.forms import PanelForm, unknown_user
 from core import pagination
 from core.times import to_ms
+from memories.api.schemas.search import SearchBody
 from memories.models import LoggedSearch
-from memories.services.search import SCOPES, Scope, SearchCommand
+from memories.services.search import OPTIONS, SCOPES, Scope, SearchCommand
 from resources.models import DELETED, Resource
 from store.browse import Selection
 from store.categories import CATEGORIES, TABS, label
 from store.models import Memory
 from store.text.tokens import required_tokens
-from store.types import MAX_TOP_K, Method, Position
+from store.types import MAX_TOP_K, Position
 from webhooks.models import WebhookDelivery
 
 RANGES: Final = {
@@ -405,6 +408,26 @@ class PagedFilters(Filters):
     before: forms.Field = CursorField()
 
 
+OPTION_LABELS: Final = {"method": _("Method"), "radius": _("Minimum similarity (0–1)")}
+
+
+def option_field(name: str, parameter: FieldInfo) -> forms.Field:
+    """Return the form field of a parameter of the API: a choice, a switch or a number."""
+    label, kinds = OPTION_LABELS.get(name, name), {parameter.annotation, *get_args(parameter.annotation)}
+    initial = "" if parameter.default is None else str(parameter.default)
+    if get_origin(parameter.annotation) is Literal:
+        values = get_args(parameter.annotation)
+        return forms.ChoiceField(label=label, choices=[(one, one) for one in values], initial=initial)
+    if bool in kinds:
+        choices, is_true = [("", initial.lower()), ("true", "true"), ("false", "false")], "true".__eq__
+        return forms.TypedChoiceField(label=label, choices=choices, required=False, coerce=is_true, empty_value=None)
+    limits: dict[str, Any] = {}
+    for one in parameter.metadata:
+        limits |= {"min_value": one.ge} if isinstance(one, Ge) else {"max_value": one.le} if isinstance(one, Le) else {}
+    number = forms.IntegerField if int in kinds else forms.FloatField
+    return number(label=label, required=False, initial=initial, **limits)
+
+
 class LabFilters(Filters):
     """The parameters of a search. Without a ticked scope, all scopes are searched."""
 
@@ -413,15 +436,13 @@ class LabFilters(Filters):
     conversation = _text(_("Conversation ID"), 123, placeholder="")
     agent = _text(_("Agent"), options="d-agent", placeholder="")
     reader = _text(_("Searching agent"), options="d-agent", placeholder=_("none"))
-    method = forms.ChoiceField(label=_("Method"), choices=[(one, one) for one in get_args(Method)], initial="hybrid")
     top_k = forms.IntegerField(label="top_k", min_value=1, max_value=MAX_TOP_K, initial="8", required=False)
-    radius = _fraction(_("Minimum similarity (0–1)"))
     app = _text(_("App"), placeholder="default")
     project = _text(_("Project"), placeholder="default")
     current_chat = forms.BooleanField(required=False)
     resources = forms.BooleanField(required=False)
     all_user_memory = forms.BooleanField(required=False)
-    drop_down = ("conversation", "agent", "reader", "method", "top_k", "radius", "app", "project")
+    drop_down = ("conversation", "agent", "reader", *OPTIONS, "app", "project")
 
     @property
     def has_options(self) -> bool:
@@ -437,18 +458,20 @@ class LabFilters(Filters):
     def scopes(self) -> list[Scope]:
         return [scope for scope in SCOPES if self.cleaned_data[scope]] or list(SCOPES)
 
-    def command(self) -> SearchCommand:
+    def given(self) -> dict[str, Any]:
+        """Return the parameters of the API that have a value, without the search scopes."""
         values = self.cleaned_data
-        return SearchCommand(
-            query=values["q"],
-            scopes=frozenset(self.scopes()),
-            conversation_id=values["conversation"] or None,
-            agent_id=values["agent"] or None,
-            reader=values["reader"] or None,
-            method=cast("Method", values["method"]),
-            top_k=values["top_k"],
-            radius=values["radius"],
-        )
+        named = {"query": values["q"], "conversation_id": values["conversation"], "agent_id": values["agent"]}
+        named |= {name: values[name] for name in OPTIONS}
+        return {name: value for name, value in named.items() if name == "query" or value not in {"", None}}
+
+    def command(self) -> SearchCommand:
+        reader = self.cleaned_data["reader"] or None
+        return SearchCommand(scopes=frozenset(self.scopes()), reader=reader, **self.given())
+
+
+_ADDED: Final = [name for name in OPTIONS if name not in LabFilters.base_fields]
+LabFilters.base_fields.update({name: option_field(name, SearchBody.model_fields[name]) for name in _ADDED})
 
 
 class ResourceFilters(PagedFilters):

@@ -10,19 +10,20 @@ from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import visible
 from agents.tools.results import Result, failed, framed, quoted, result, without_recalled_memories
 from agents.tools.store import refused_category
-from core import pagination, readable
+from core import readable
 from core.ids import Name, SessionId
+from core.shapes import shared
 from core.storable import check_text
 from core.times import isoformat
 from engines.registry import get_engine
 from memories.api import rendering
-from memories.api.schemas.memories import KindOfMemory, MemoryPage, OverrideText
+from memories.api.schemas.memories import KindOfMemory, MemoryPage, OverrideText, position_of
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.search import Scope, ScopedHit, SearchCommand
 from memories.services.search_log import logged_search
 from store.filters import MAX_MS
-from store.types import ListRequest, MemoryType, Position, StoredMemory
+from store.types import ListRequest, MemoryType, StoredMemory
 
 
 class SearchArguments(StrictArguments):
@@ -108,13 +109,8 @@ def search(caller: Caller, arguments: SearchArguments) -> Result:
         return failed("missing_param", "Provide query: what to look for.")
     if arguments.scope == ["current_chat"] and arguments.conversation_id is None:
         return failed("missing_param", "Provide conversation_id: the conversation that current_chat searches.")
-    command = SearchCommand(
-        query=arguments.query,
-        scopes=frozenset(arguments.scope),
-        conversation_id=arguments.conversation_id,
-        reader=caller.agent_id or None,
-        top_k=arguments.top_k,
-    )
+    scopes, given = frozenset(arguments.scope), shared(SearchCommand, arguments)
+    command = SearchCommand(scopes=scopes, reader=caller.agent_id or None, **given)
     all_found = logged_search(caller.owner, command, interface=caller.interface).results
     visible_ids = {hit.memory_id for hit, _ in visible(caller, [one.hit for one in all_found])}
     found = [one for one in all_found if one.hit.memory_id in visible_ids]
@@ -148,16 +144,10 @@ def _found_line(number: int, found: ScopedHit) -> str:
 def list_memories(caller: Caller, arguments: ListArguments) -> Result:
     """List memories that the caller may see. Raises: `InvalidInput` for the cursor."""
     request = ListRequest(
-        session_id=arguments.session_id,
-        memory_type=arguments.memory_type,
-        category=arguments.category,
-        sender_id=arguments.sender_id,
-        since_ms=arguments.since_ms,
-        until_ms=arguments.until_ms,
+        **shared(ListRequest, arguments),
         reader=caller.agent_id or None,
         is_deleted=arguments.deleted,
-        after=None if arguments.cursor is None else Position(*pagination.decode_numbers(arguments.cursor)),
-        limit=arguments.limit,
+        after=position_of(arguments.cursor),
     )
     page = get_engine().list(caller.owner, request)
     listed = rendering.memory_page(caller.owner, page)

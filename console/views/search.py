@@ -24,6 +24,7 @@ from core.localization import localized
 from engines.registry import get_engine
 from memories.models import LoggedSearch
 from memories.services.search import SCOPES, find_hidden_hits, search
+from memories.services.search_log import LOGGED_OPTIONS
 from store import browse
 from store.browse import Selection
 from store.text.tokens import query_tokens, required_tokens
@@ -164,18 +165,8 @@ def _explained(hit: Hit) -> dict[str, Any]:
 
 def _curl(filters: LabFilters, base: str) -> str:
     """Return the `curl` command for the same search by the API."""
-    values = filters.cleaned_data
-    body: dict[str, Any] = {"query": values["q"], "scope": filters.scopes()}
-    optional = {
-        "conversation_id": values["conversation"],
-        "agent_id": values["agent"],
-        "app_id": values["app"],
-        "project_id": values["project"],
-    }
-    body |= {name: value for name, value in optional.items() if value}
-    body |= {"method": values["method"], "top_k": values["top_k"], "explain": True}
-    if values["radius"] is not None:
-        body["radius"] = values["radius"]
+    body = {**filters.given(), "scope": filters.scopes(), "explain": True}
+    body |= {f"{name}_id": value for name in ("app", "project") if (value := filters.cleaned_data[name])}
     written = json.dumps(body, ensure_ascii=False).replace("'", "\\u0027")
     return (
         f"curl -sS {base}/memories/search -H 'Content-Type: application/json' "
@@ -231,10 +222,9 @@ def _lab_url(one: LoggedSearch) -> str:
         "conversation": one.conversation_id,
         agent: one.agent_id,
         "method": one.method,
-        "top_k": one.top_k,
-        "radius": "" if one.radius is None else one.radius,
+        **{name: getattr(one, name) for name in LOGGED_OPTIONS},
         "app": one.app_id,
         "project": one.project_id,
         **dict.fromkeys(one.scopes.split(), "1"),
     }
-    return reverse("console:lab", query={name: value for name, value in values.items() if value != ""})
+    return reverse("console:lab", query={name: value for name, value in values.items() if value not in {"", None}})

@@ -14,8 +14,8 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from core.ids import parse_session_id
 from core.persistence.sql import search_lock_on_sqlite
@@ -49,6 +49,14 @@ class SearchCommand(SearchRequest):
     include_profile: bool = True
     enable_llm_rerank: bool = True
     context: int = 0
+
+
+_NO_OPTIONS: Final = {
+    "query", "scopes", "conversation_id", "session_ids", "agent_id", "reader", "filters", "with_hidden", "began_at",
+    "include_profile", "enable_llm_rerank", "context",
+}  # fmt: skip
+OPTIONS: Final = tuple(field.name for field in fields(SearchCommand) if field.name not in _NO_OPTIONS)
+"""How to search, as the API's fields of these names say: the panel has a field for each, the log a column for most."""
 
 
 class ScopedHit(NamedTuple):

@@ -20,7 +20,7 @@ from django.utils import timezone
 from accounts.models import MemoryUser
 from core.logs import redact_text, request_id
 from memories.models import LoggedSearch, SearchCount
-from memories.services.search import SCOPES, SearchAnswer, SearchCommand, search
+from memories.services.search import OPTIONS, SCOPES, SearchAnswer, SearchCommand, search
 from store.models import owner_columns
 from store.types import UNCOUNTED_TYPES, Owner
 
@@ -32,6 +32,8 @@ _MAX_PENDING: Final = 20_000
 _BATCH_ROWS: Final = 500
 _DELETED_ROWS: Final = 5_000
 _HOUR: Final = 3600
+LOGGED_OPTIONS: Final = tuple(name for name in OPTIONS if name != "method" and hasattr(LoggedSearch, name))
+"""The options that the log has a column for. Its `method` is the one that was used."""
 _ADD_COUNTS: Final = """
 INSERT INTO memories_searchcount (hour, duration, searches, without_hits) VALUES (%s, %s, %s, %s)
 ON CONFLICT (hour, duration) DO UPDATE SET searches = memories_searchcount.searches + excluded.searches,
@@ -106,8 +108,7 @@ def _row(one: _Search) -> LoggedSearch:
         scopes=" ".join(scope for scope in SCOPES if scope in command.scopes),
         conversation_id=command.conversation_id or "",
         method=one.method,
-        top_k=command.top_k,
-        radius=command.radius,
+        **{name: getattr(command, name) for name in LOGGED_OPTIONS},
         has_filters=bool(command.filters),
         hits=one.hits,
         ms=round(one.ms, 2),

@@ -6,12 +6,14 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils import timezone, translation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field
 
-from console.filters import DashboardFilters, LabFilters, ListFilters
+from console.filters import DashboardFilters, LabFilters, ListFilters, option_field
 from core.times import to_ms
 from store.types import Position
 from tests.console.payloads import PAYLOADS
@@ -111,6 +113,32 @@ def test_filters_accept_any_address(parameters: dict[str, str]) -> None:
             filters.selection(NOW, None)
             filters.bounds()
             filters.chips()
+
+
+def test_the_lab_searches_with_what_its_fields_say_within_the_limits_of_the_api() -> None:
+    lab = LabFilters("/lab/", QueryDict("q=tea&method=keyword&radius=0.5&conversation=c&reader=coder&resources=1"))
+    command = lab.command()
+    assert (command.query, command.method, command.radius, command.top_k) == ("tea", "keyword", 0.5, 8)
+    assert (command.conversation_id, command.reader, command.scopes) == ("c", "coder", {"resources"})
+    assert lab.given()["radius"] == 0.5
+    assert len(LabFilters("/lab/", QueryDict("q=tea&radius=1.5&method=best")).problems) == 2
+
+
+class NewParameters(BaseModel):
+    min_relevance: float | None = Field(None, ge=0, le=1)
+    depth: int = Field(3, ge=1)
+    is_fuzzy: bool = True
+
+
+def test_a_new_parameter_of_the_api_gets_a_field_of_its_kind() -> None:
+    fields = {name: option_field(name, info) for name, info in NewParameters.model_fields.items()}
+    assert [field.label for field in fields.values()] == ["min_relevance", "depth", "is_fuzzy"]
+    assert [fields["min_relevance"].clean(value) for value in ("", "0.3")] == [None, 0.3]
+    assert (fields["depth"].initial, fields["depth"].clean("4")) == ("3", 4)
+    assert [fields["is_fuzzy"].clean(value) for value in ("", "true", "false")] == [None, True, False]
+    for name, value in (("min_relevance", "2"), ("depth", "0"), ("is_fuzzy", "maybe")):
+        with pytest.raises(ValidationError):
+            fields[name].clean(value)
 
 
 def test_the_dashboard_shows_thirty_days_by_default() -> None:

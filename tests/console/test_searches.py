@@ -90,6 +90,7 @@ def test_explain_runs_the_same_search_in_the_lab(admin_client: Client, alice: Pe
     command = lab.context["filters"].command()
     assert (command.query, command.top_k, command.method, command.radius) == ("green tea", 3, "keyword", 0.1)
     assert command.scopes == {"all_user_memory"}
+    assert '"radius": 0.1' in lab.context["curl"]
     hits = [hit["found"].hit.memory_id for hit in lab.context["hits"]]
     assert hits == [result["id"] for result in found["results"]]
 

@@ -20,6 +20,7 @@ from core import pagination
 from core.errors import InvalidInput
 from core.ids import Name, SessionId
 from core.messages import Message as _
+from core.shapes import shared
 from memories.api.schemas.messages import ToolCall
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
@@ -78,6 +79,11 @@ OverrideText = Annotated[
     Field(min_length=1, max_length=MAX_TEXT_CHARS, json_schema_extra={"pattern": r"\S"}),
     AfterValidator(_check_not_blank),
 ]
+
+
+def position_of(cursor: str | None) -> Position | None:
+    """Return the position that a page of memories begins at. Raises: `InvalidInput`."""
+    return None if cursor is None else Position(*pagination.decode_numbers(cursor))
 
 
 class PageQuery(ScopedQuery):
@@ -170,17 +176,7 @@ class MemoryListQuery(PageQuery):
     until_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Only memories before this time, in Unix ms.")
 
     def request(self) -> ListRequest:
-        return ListRequest(
-            session_id=self.session_id,
-            memory_type=self.memory_type,
-            category=self.category,
-            agent_id=self.agent_id,
-            sender_id=self.sender_id,
-            since_ms=self.since_ms,
-            until_ms=self.until_ms,
-            after=None if self.cursor is None else Position(*pagination.decode_numbers(self.cursor)),
-            limit=self.limit,
-        )
+        return ListRequest(**shared(ListRequest, self), after=position_of(self.cursor))
 
 
 class OverrideOut(BaseModel):

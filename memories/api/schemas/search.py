@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Annotated, Any
 
 from pydantic import (
@@ -24,6 +23,7 @@ from accounts.api.schemas import ScopedBody
 from core.ids import MAX_SESSION_ID_CHARS, Name, check_session_id
 from core.messages import Message as _
 from core.rest import WHOLE
+from core.shapes import shared
 from documents.mime_types import ContentType
 from memories.api.schemas.memories import KindOfMemory, MemoryId, SessionKey
 from memories.services.search import Scope, SearchCommand
@@ -33,7 +33,6 @@ from store.types import MAX_TOP_K, Method
 
 DEFAULT_TOP_K = 20
 MAX_QUERY_CHARS = 8192
-_COMMAND_FIELDS = frozenset(field.name for field in fields(SearchCommand))
 _MAX_CHAT_CHARS = MAX_SESSION_ID_CHARS - len("chat:")
 
 
@@ -203,8 +202,7 @@ class SearchBody(ScopedBody):
     raw: bool = Field(True, description="Return the engine's own record as `raw` of each result; false: `{}`.")
 
     def command(self) -> SearchCommand:
-        values = {name: value for name, value in self if name in _COMMAND_FIELDS}
-        return SearchCommand(scopes=frozenset(self.scope), **values)
+        return SearchCommand(scopes=frozenset(self.scope), **shared(SearchCommand, self))
 
 
 class AttachmentOut(BaseModel):
