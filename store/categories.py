@@ -1,23 +1,29 @@
 """The categories of memories, their labels, and the three tabs that group them."""
 
-from typing import Final
+from typing import Final, Literal, get_args
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+Category = Literal[
+    "user_memory_fact",
+    "user_memory_preference",
+    "user_memory_decision",
+    "self_improving_learnings",
+    "self_improving_errors",
+    "self_improving_feature_requests",
+    "full_context_user",
+    "full_context_assistant",
+    "full_context_system",
+    "full_context_tool",
+    "full_context_tool_result",
+    "full_context_others",
+]
+CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
+_PREFIXES: Final = {"user": "user_memory_", "self": "self_improving_", "full": "full_context_"}
 TABS: Final[dict[str, tuple[str, ...]]] = {
-    "user": ("user_memory_fact", "user_memory_preference", "user_memory_decision"),
-    "self": ("self_improving_learnings", "self_improving_errors", "self_improving_feature_requests"),
-    "full": (
-        "full_context_user",
-        "full_context_assistant",
-        "full_context_system",
-        "full_context_tool",
-        "full_context_tool_result",
-        "full_context_others",
-    ),
+    tab: tuple(category for category in CATEGORIES if category.startswith(prefix)) for tab, prefix in _PREFIXES.items()
 }
-CATEGORIES: Final = tuple(category for categories in TABS.values() for category in categories)
 
 MEANINGS: Final[dict[str, str]] = {
     "user_memory_fact": "a fact about the user",

@@ -11,56 +11,68 @@ from agents.tools.recall import visible
 from agents.tools.results import Result, failed, framed, quoted, result, without_recalled_memories
 from agents.tools.store import refused_category
 from core import readable
-from core.ids import Name, SessionId
+from core.rest import WHOLE
 from core.shapes import shared
 from core.storable import check_text
 from core.times import isoformat
 from engines.registry import get_engine
 from memories.api import rendering
-from memories.api.schemas.memories import KindOfMemory, MemoryPage, OverrideText, position_of
+from memories.api.schemas.memories import (
+    DEFAULT_PAGE_SIZE,
+    Cursor,
+    Importance,
+    KindOfMemory,
+    MemoryPage,
+    OverrideText,
+    PageSize,
+    SenderFilter,
+    SessionFilter,
+    Since,
+    TypeFilter,
+    Until,
+    position_of,
+)
+from memories.api.schemas.search import TOP_K, ConversationId, Query
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.search import Scope, ScopedHit, SearchCommand
 from memories.services.search_log import logged_search
-from store.filters import MAX_MS
-from store.types import ListRequest, MemoryType, StoredMemory
+from store.types import MAX_TOP_K, ListRequest, StoredMemory
 
 
 class SearchArguments(StrictArguments):
     model_config = ConfigDict(json_schema_extra={"required": ["query"]})
 
-    query: Annotated[str, Field(max_length=8192), AfterValidator(check_text)] = Field(
-        "", description="What to search for, in any language."
-    )
+    query: Annotated[Query, AfterValidator(check_text)] = ""
     scope: list[Scope] = Field(
         default=["all_user_memory"],
         min_length=1,
         max_length=3,
         description="Where to search: `current_chat`, `resources` (the user's files) or `all_user_memory`.",
     )
-    conversation_id: Annotated[str, Field(max_length=123), AfterValidator(check_text)] | None = Field(
+    conversation_id: Annotated[ConversationId, AfterValidator(check_text)] | None = Field(
         None, description="The conversation that `current_chat` searches."
     )
-    top_k: Whole = Field(8, ge=1, le=100, description="The maximum number of results for each scope.")
+    top_k: Whole = Field(TOP_K, ge=1, le=MAX_TOP_K, description="The maximum number of results for each scope.")
 
 
 class ListArguments(StrictArguments):
-    session_id: SessionId | None = Field(
+    session_id: SessionFilter = Field(
         None,
         description="Only memories of this session: `chat:` and the id of a conversation, or another session's id.",
     )
     category: CategoryName | None = Field(None, description=f"Only memories of this category. {DESCRIBED_CATEGORIES}.")
-    memory_type: MemoryType | None = Field(
+    memory_type: TypeFilter = Field(
         None,
         description="Only memories of this type. `episode`: a message, a passage of a file or a fact; "
         "`unprocessed_message`: a message before its flush; `profile`, `agent_case`, `agent_skill`: made by a model.",
     )
-    sender_id: Name | None = Field(None, description="Only messages and files of this sender, such as a participant.")
-    since_ms: Whole | None = Field(None, ge=0, le=MAX_MS, description="Only memories since this time, in Unix ms.")
-    until_ms: Whole | None = Field(None, ge=0, le=MAX_MS, description="Only memories before this time, in Unix ms.")
+    sender_id: SenderFilter = Field(None, description="Only messages and files of this sender, such as a participant.")
+    since_ms: Annotated[Since, WHOLE] = None
+    until_ms: Annotated[Until, WHOLE] = None
     deleted: bool = Field(False, description="True lists the memories in the trash instead of the others.")
-    limit: Whole = Field(20, ge=1, le=100, description="The maximum number of memories.")
-    cursor: Text | None = Field(None, description="The `next_cursor` of the page before. Absent: the first page.")
+    limit: Annotated[PageSize, WHOLE] = Field(DEFAULT_PAGE_SIZE, description="The maximum number of memories.")
+    cursor: Annotated[Cursor, AfterValidator(check_text)] = None
 
 
 class UpdateArguments(StrictArguments):
@@ -71,8 +83,8 @@ class UpdateArguments(StrictArguments):
     category: CategoryName | None = Field(
         None, description=f"The new category. Absent: the category stays. {DESCRIBED_CATEGORIES}."
     )
-    importance: float | None = Field(
-        None, ge=0, le=1, description="The new importance, 1 for most important. Absent: it stays."
+    importance: Importance | None = Field(
+        None, description="The new importance, 1 for most important. Absent: it stays."
     )
 
 

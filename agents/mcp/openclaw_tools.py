@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.tools import arguments
-from agents.tools.arguments import MAX_LIMIT, StrictArguments, Whole
+from agents.tools.arguments import DEFAULT_IMPORTANCE, MAX_LIMIT, StrictArguments, Whole
+from memories.api.schemas.memories import Importance
 
 MemoryId = Annotated[str, Field(description="The id of the memory.")]
 Score = Annotated[float, Field(description="The relevance to the query, 0 to 1.")]
@@ -19,7 +20,7 @@ class RecallArguments(arguments.RecallArguments, StrictArguments):
 
 
 class StoreArguments(arguments.StoreArguments, StrictArguments):
-    importance: float = Field(0.7, ge=0, le=1, description="How important it is, 1 for most important.")
+    importance: Importance = Field(DEFAULT_IMPORTANCE, description="How important it is, 1 for most important.")
 
 
 class ForgetArguments(arguments.ForgetArguments, StrictArguments):

@@ -14,6 +14,7 @@ from accounts.tokens import TokenPrincipal
 from agents.rpc.failures import plugin_failure
 from agents.rpc.params import Params, flag, moment_ms, text, whole
 from agents.tools import DEFAULT_AGENT
+from agents.tools.arguments import DEFAULT_IMPORTANCE
 from core.errors import NotFound
 from core.ids import check_name
 from memories.services import decisions, lookup
@@ -50,7 +51,6 @@ LABELS_ZH = {
     "self_improving_errors": "错误经验",
     "self_improving_feature_requests": "行为诉求",
 }
-_DEFAULT_IMPORTANCE = 0.7
 """The plugin's own default. Its panel needs an importance for every memory."""
 
 
@@ -189,7 +189,7 @@ def owner_for(principal: TokenPrincipal) -> Owner:
 
 
 def importance_or_default(importance: float | None) -> float:
-    return _DEFAULT_IMPORTANCE if importance is None else importance
+    return DEFAULT_IMPORTANCE if importance is None else importance
 
 
 def _categories(tab: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from profiles.schemas import item_of, model_of
 from store.categories import CATEGORIES, MEANINGS
 
 MAX_LIMIT: Final = 30
+DEFAULT_IMPORTANCE: Final = 0.7
 _Arguments = TypeVar("_Arguments", bound="Arguments")
 
 
@@ -67,7 +68,7 @@ class StoreArguments(Arguments):
         json_schema_extra={"maxLength": MAX_TEXT_CHARS},
     )
     importance: Annotated[float, AfterValidator(lambda value: min(max(value, 0.0), 1.0))] = Field(
-        0.7,
+        DEFAULT_IMPORTANCE,
         allow_inf_nan=False,
         description="How important it is, 1 for most important.",
         json_schema_extra={"minimum": 0, "maximum": 1},

@@ -1,21 +1,19 @@
 """`memory_recall`: search the caller's memories for a question."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from agents.tools.arguments import MAX_LIMIT, RecallArguments
+from agents.tools.arguments import DEFAULT_IMPORTANCE, MAX_LIMIT, RecallArguments
 from agents.tools.caller import Caller
 from agents.tools.results import Result, failed, framed, quoted, result
 from core import readable
 from core.times import isoformat
+from memories.api.schemas.search import MAX_QUERY_CHARS
 from memories.services.search import SearchCommand
 from memories.services.search_log import logged_search
 from store.models import Memory, owned_by
 from store.text.tokens import query_tokens, tokenize
 from store.types import UNCOUNTED_TYPES, Hit
-
-MAX_QUERY_CHARS: Final = 8192
-DEFAULT_IMPORTANCE: Final = 0.7
 
 
 class Recalled(NamedTuple):

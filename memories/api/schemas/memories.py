@@ -24,6 +24,7 @@ from core.shapes import shared
 from memories.api.schemas.messages import ToolCall
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
+from store.categories import Category
 from store.filters import MAX_MS
 from store.types import ListRequest, MemoryType, Position, Role
 
@@ -39,21 +40,24 @@ _MEMORY_TYPE = (
 )
 _DECIDED = "`deleted`, or `restored` after a restoration."
 
-Category = Literal[
-    "user_memory_fact",
-    "user_memory_preference",
-    "user_memory_decision",
-    "self_improving_learnings",
-    "self_improving_errors",
-    "self_improving_feature_requests",
-    "full_context_user",
-    "full_context_assistant",
-    "full_context_system",
-    "full_context_tool",
-    "full_context_tool_result",
-    "full_context_others",
-]
 Reason = Annotated[str, Field(max_length=MAX_REASON_CHARS)]
+
+# The parameters of tools too, which say some of them in other words.
+Importance = Annotated[float, Field(ge=0, le=1)]
+Milliseconds = Annotated[int, Field(ge=0, le=MAX_MS)]
+PageSize = Annotated[int, Field(ge=1, le=100)]
+DEFAULT_PAGE_SIZE = 20
+SessionFilter = Annotated[
+    SessionId | None, Field(description="Only memories of this session.", examples=["chat:c_456"])
+]
+TypeFilter = Annotated[MemoryType | None, Field(description="Only memories of this type.")]
+SenderFilter = Annotated[Name | None, Field(description="Only messages and files of this sender.")]
+Since = Annotated[Milliseconds | None, Field(description="Only memories since this time, in Unix ms.")]
+Until = Annotated[Milliseconds | None, Field(description="Only memories before this time, in Unix ms.")]
+Cursor = Annotated[
+    str | None,
+    Field(max_length=200, description="The `next_cursor` of the page before. Absent: the first page."),
+]
 
 MemoryId = Annotated[str, Field(description="The id of the memory.", examples=["613144a3-5245-5052-80e6-47a15e6817f1"])]
 KindOfMemory = Annotated[MemoryType, Field(description=_MEMORY_TYPE, examples=["episode"])]
@@ -89,10 +93,8 @@ def position_of(cursor: str | None) -> Position | None:
 class PageQuery(ScopedQuery):
     """A page of a newest-first list."""
 
-    limit: int = Field(20, ge=1, le=100, description="The size of a page.")
-    cursor: str | None = Field(
-        None, max_length=200, description="The `next_cursor` of the page before. Absent: the first page."
-    )
+    limit: PageSize = Field(DEFAULT_PAGE_SIZE, description="The size of a page.")
+    cursor: Cursor = None
 
 
 class MemoryQuery(AuthenticatedQuery):
@@ -135,8 +137,8 @@ class OverrideBody(MemoryBody):
         examples=["I prefer short answers with sources."],
     )
     category: Category | None = Field(None, description="The new category. Absent: the category stays.")
-    importance: float | None = Field(
-        None, ge=0, le=1, description="The new importance, 1 for the highest. Absent: the importance stays."
+    importance: Importance | None = Field(
+        None, description="The new importance, 1 for the highest. Absent: the importance stays."
     )
 
     def override_values(self) -> OverrideValues:
@@ -167,13 +169,13 @@ class SenderDeletionBody(ScopedBody):
 class MemoryListQuery(PageQuery):
     """The conditions of a list of memories."""
 
-    session_id: SessionId | None = Field(None, description="Only memories of this session.", examples=["chat:c_456"])
-    memory_type: MemoryType | None = Field(None, description="Only memories of this type.")
+    session_id: SessionFilter = None
+    memory_type: TypeFilter = None
     category: Category | None = Field(None, description="Only memories of this category.")
     agent_id: Name | None = Field(None, description="Only memories of this agent.")
-    sender_id: Name | None = Field(None, description="Only messages and files of this sender.")
-    since_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Only memories since this time, in Unix ms.")
-    until_ms: int | None = Field(None, ge=0, le=MAX_MS, description="Only memories before this time, in Unix ms.")
+    sender_id: SenderFilter = None
+    since_ms: Since = None
+    until_ms: Until = None
 
     def request(self) -> ListRequest:
         return ListRequest(**shared(ListRequest, self), after=position_of(self.cursor))

@@ -11,7 +11,6 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
-    StringConstraints,
     TypeAdapter,
     with_config,
 )
@@ -31,7 +30,8 @@ from store.filters import MAX_LIST, MAX_MS
 from store.neighbors import MAX_NEIGHBORS
 from store.types import MAX_TOP_K, Method
 
-DEFAULT_TOP_K = 20
+TOP_K = 8  # of a search without it
+DEFAULT_TOP_K = 20  # of a search with -1
 MAX_QUERY_CHARS = 8192
 _MAX_CHAT_CHARS = MAX_SESSION_ID_CHARS - len("chat:")
 
@@ -51,6 +51,9 @@ ConversationId = Annotated[
     AfterValidator(_check_conversation_id),
     Field(json_schema_extra={"pattern": rf"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]{{1,{_MAX_CHAT_CHARS}}}$"}),
 ]
+
+
+Query = Annotated[str, Field(max_length=MAX_QUERY_CHARS, description="What to search for, in any language.")]
 
 
 def _check_top_k(value: int) -> int:
@@ -153,9 +156,7 @@ class FilterTree:
 class SearchBody(ScopedBody):
     """A search in the caller's memories."""
 
-    query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY_CHARS)] = Field(
-        description="What to search for, in any language.", examples=["When is the payment due?"]
-    )
+    query: Query = Field(min_length=1, examples=["When is the payment due?"])
     conversation_id: ConversationId | None = Field(
         None,
         description="The conversation that `current_chat` searches. Absent: that search scope finds nothing.",
@@ -174,9 +175,9 @@ class SearchBody(ScopedBody):
         description="The search method. `vector` and `agentic` need a model; ask the operator whether there is one.",
     )
     top_k: Annotated[int, AfterValidator(_check_top_k), WHOLE] = Field(
-        8,
-        json_schema_extra={"anyOf": [{"const": -1}, {"minimum": 1, "maximum": 100}]},
-        description=f"The maximum number of results for each search scope, 1 to 100; -1 means {DEFAULT_TOP_K}. "
+        TOP_K,
+        json_schema_extra={"anyOf": [{"const": -1}, {"minimum": 1, "maximum": MAX_TOP_K}]},
+        description=f"The maximum number of results for each search scope, 1 to {MAX_TOP_K}; -1 means {DEFAULT_TOP_K}. "
         "Profiles and unprocessed messages do not count.",
         examples=[3],
     )

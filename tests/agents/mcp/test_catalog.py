@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from accounts.audit import Actor
 from agents import tools
 from agents.mcp import catalog, files
 from agents.tools import Caller
 from core.errors import InvalidInput
+from memories.api.schemas.memories import MemoryListQuery, OverrideBody
+from memories.api.schemas.search import SearchBody
 from resources.models import Resource
 from tests.conftest import Person
 from tests.console.people import remember
@@ -63,5 +66,29 @@ def test_every_part_takes_the_same_statements(alice: Person, resource_id: str, d
 
 def test_too_long_arguments_are_refused_with_the_limit(alice: Person) -> None:
     for arguments in ({"query": "x" * 8193}, {"query": "x", "conversation_id": "x" * 124}):
-        with pytest.raises(InvalidInput, match=r"must (be|have) at most \d+ characters"):
+        with pytest.raises(InvalidInput, match=r"must (be|have) (at most|1 to) \d+ characters"):
             call(alice, "memory_search", **arguments)
+
+
+LIMITS = {"minimum", "maximum", "exclusiveMinimum", "maxLength", "pattern", "enum"}
+
+
+def limits(part: Any) -> dict[str, Any]:
+    """Return the limits of an argument, of its alternatives and of its items."""
+    found = {key: value for key, value in part.items() if key in LIMITS}
+    for inner in [*part.get("anyOf", ()), *([part["items"]] if "items" in part else [])]:
+        found |= limits(inner)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "body"), [("memory_search", SearchBody), ("memory_list", MemoryListQuery), ("memory_update", OverrideBody)]
+)
+def test_a_tool_takes_what_the_api_takes_of_an_argument_that_both_have(name: str, body: type[BaseModel]) -> None:
+    fields = body.model_json_schema()["properties"]
+    [tool] = [tool for tool in catalog.list_tools() if tool.name == name]
+    arguments = {name: part for name, part in tool.input_schema["properties"].items() if name in fields}
+    assert len(arguments) > 1
+    assert {name: limits(part) for name, part in arguments.items()} == {
+        name: limits(fields[name]) for name in arguments
+    }
