@@ -295,6 +295,7 @@ SIGN_IN_COOKIE_NAME = "memory_gateway_sign_in"
 CSRF_FAILURE_VIEW = "memory_gateway.views.csrf_failure"
 if IS_PRODUCTION:
     SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^mcp/?$"]  # it refuses plain HTTP: a client would repeat its key at each redirect
     SECURE_HSTS_SECONDS, SECURE_HSTS_INCLUDE_SUBDOMAINS, SECURE_HSTS_PRELOAD = MEMORY_GATEWAY_HSTS
     # Other hosts of the domain are the operator's to decide about.
     SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W005", "security.W021"]

@@ -38,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("webhooks.api.urls")),
     path("", include("operations.api.urls")),
     path("", include("agents.api.urls")),
+    path("", include("agents.mcp.urls")),
     path("", include("agents.oauth.urls")),
     path("api/schema/", _schema(SpectacularAPIView.as_view()), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),

@@ -9,10 +9,10 @@ import asyncio
 import contextvars
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar, cast
 
 import mcp_types as types
 from django.db import close_old_connections, connections
@@ -53,8 +53,12 @@ _Context = ServerRequestContext[Any, Any]
 _Page = types.PaginatedRequestParams | None
 
 
-def build(workers: Workers) -> Server[Any]:
-    handlers = _Handlers(workers)
+Run = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+def build(run: Run) -> Server[Any]:
+    """Return a server whose calls of services are made by `run`, in a thread without an event loop."""
+    handlers = _Handlers(run)
     return Server(
         NAME,
         version=VERSION,
@@ -70,8 +74,8 @@ def build(workers: Workers) -> Server[Any]:
 
 
 class _Handlers:
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
+    def __init__(self, run: Run) -> None:
+        self._run_outside = run
 
     async def list_tools(self, context: _Context, params: _Page) -> types.ListToolsResult:
         return types.ListToolsResult(tools=catalog.list_tools(may_write=current.get().may_write))
@@ -126,7 +130,7 @@ class _Handlers:
         """Run a call in a worker thread. Raises: `GatewayError`; `MCPError` without details for any other error."""
         caller = current.get()
         try:
-            return await self._workers.run(lambda: call(caller))
+            return cast("_Result", await self._run_outside(lambda: call(caller)))
         except GatewayError:
             raise
         except Exception as error:

@@ -54,12 +54,12 @@ def origin_of(scheme: str, host: str) -> str:
     return f"{scheme}://{host.lower().removesuffix(_DEFAULT_PORTS[scheme])}"
 
 
-def challenge(scheme: str, host: str, *, is_invalid: bool) -> str:
-    """Return the `WWW-Authenticate` of a 401 of `/mcp` (RFC 9728); `is_invalid` if the request had a token."""
+def challenge(request: HttpRequest) -> str:
+    """Return the `WWW-Authenticate` of a 401 of `/mcp` (RFC 9728)."""
     if not settings.MEMORY_GATEWAY_OAUTH:
         return "Bearer"
-    metadata = f'resource_metadata="{origin_of(scheme, host)}{RESOURCE_METADATA}{MCP}"'
-    problem = 'error="invalid_token", ' if is_invalid else ""
+    metadata = f'resource_metadata="{issuer_of(request)}{RESOURCE_METADATA}{MCP}"'
+    problem = 'error="invalid_token", ' if "Authorization" in request.headers else ""
     return f'Bearer {problem}{metadata}, scope="{" ".join(oauth.SCOPES)}"'
 
 

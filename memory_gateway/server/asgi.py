@@ -28,7 +28,6 @@ from core.messages import Message as _
 from memories.services import search_log
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.server.client_key import client_key
-from memory_gateway.server.mcp_endpoint import McpEndpoint
 from memory_gateway.server.request_body import Receive, Scope, Send
 from memory_gateway.server.responses import json_answer, problem_answer, refusal_answer
 from memory_gateway.server.wsgi_bridge import Answer, WSGIBridge
@@ -37,7 +36,6 @@ from resources.services.storage_binding import StorageMismatch
 
 # The remaining time of ten seconds after requests were drained. The next start resumes interrupted work.
 WORKER_STOP_SECONDS = 1.0
-MCP_STOP_SECONDS = 0.5
 # A multipart body's overhead besides the file: boundaries, part headers, form fields.
 ENVELOPE_BYTES = 2**20
 _EXPOSED_HEADERS = (
@@ -59,14 +57,10 @@ ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Router:
-    """Router of requests: `/health` is answered here, `/mcp` by an endpoint that is created at startup.
-
-    WebSockets at any path go to `websocket`, all other requests to `http`.
-    """
+    """Router of requests: `/health` is answered here, WebSockets at any path by `websocket`, the rest by `http`."""
 
     def __init__(self, http: ASGIApplication, websocket: ASGIApplication, health: HealthMonitor) -> None:
         self._http = http
-        self._mcp: McpEndpoint | None = None
         self._websocket = websocket
         self._health = health
 
@@ -92,13 +86,7 @@ class Router:
             return
         carrier = {"traceparent": headers.get(b"traceparent", b"").decode("latin1")}
         with monitoring.request(scope["method"], carrier):
-            if scope["path"] in {"/mcp", "/mcp/"} and self._mcp is not None:
-                answer = await self._mcp.answer(scope, receive)
-                if answer is not None:
-                    monitoring.annotate(f"{scope['method']} /mcp", {"http.response.status_code": answer.status})
-                    await _send_answer(answer, send)
-            else:
-                await self._http(scope, receive, send)
+            await self._http(scope, receive, send)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -121,11 +109,9 @@ class Router:
             await send({"type": "lifespan.startup.failed", "message": error.detail})
             return
         watcher = asyncio.create_task(_end_with_parent(os.environ.get("MEMORY_GATEWAY_WORKER", "")))
-        self._mcp = McpEndpoint(settings.MEMORY_GATEWAY_THREADS)
-        async with self._mcp.open(MCP_STOP_SECONDS):
-            gc.freeze()  # objects loaded so far live as long as the process: exclude them from garbage collection
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
+        gc.freeze()  # objects loaded so far live as long as the process: exclude them from garbage collection
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
         watcher.cancel()
         await asyncio.to_thread(_stop_worker)
         await asyncio.to_thread(monitoring.stop)
@@ -175,7 +161,7 @@ router = Router(
     ),
     monitor,
 )
-# Around everything, because /mcp and some refusals are answered outside Django. Starlette comes with the MCP SDK.
+# Around everything, because some refusals are answered outside Django. Starlette comes with the MCP SDK.
 application = CORSMiddleware(
     router,
     allow_origins=settings.MEMORY_GATEWAY_ALLOWED_ORIGINS,

@@ -34,9 +34,9 @@ def json_answer(scope: Scope, data: dict[str, Any]) -> Answer:
     return Answer(200, _headers(scope, b"application/json"), orjson.dumps(data))
 
 
-def problem_answer(scope: Scope, error: GatewayError, *, is_english: bool = False) -> Answer:
-    """Return a problem document, in the language that the request accepts unless `is_english`."""
-    data, headers = localized_problem(error, HttpRequest() if is_english else _request(scope))
+def problem_answer(scope: Scope, error: GatewayError) -> Answer:
+    """Return a problem document, in the language that the request accepts."""
+    data, headers = localized_problem(error, _request(scope))
     _log(scope, error.status, data)
     sent = [*_headers(scope, PROBLEM_CONTENT_TYPE.encode()), *_encoded(headers)]
     return Answer(error.status, sent, orjson.dumps(data))
@@ -68,12 +68,6 @@ def refusal_answer(scope: Scope, error: GatewayError) -> Answer:
     return Answer(error.status, [*sent, *_encoded(problem_headers(error)), (_POLICY, policy)], page.content)
 
 
-def body_answer(scope: Scope, status: int, content_type: bytes, body: bytes, *, user_id: str) -> Answer:
-    """Return a response to a user with this body. The body is not logged."""
-    _log(scope, status, None, user_id)
-    return Answer(status, _headers(scope, content_type), body)
-
-
 def _headers(scope: Scope, content_type: bytes) -> Headers:
     headers = [(b"content-type", content_type), (b"x-request-id", request_id.get().encode()), *_SECURITY_HEADERS]
     if scope.get("scheme") == "https" and settings.SECURE_HSTS_SECONDS:
@@ -84,7 +78,7 @@ def _headers(scope: Scope, content_type: bytes) -> Headers:
     return headers
 
 
-def _log(scope: Scope, status: int, data: dict[str, Any] | None, user_id: str | None = None) -> None:
+def _log(scope: Scope, status: int, data: dict[str, Any] | None) -> None:
     duration_seconds = time.perf_counter() - scope.get("state", {}).get("start", time.perf_counter())
     host = dict(scope["headers"]).get(b"host", b"").decode("latin1")
     request_log.write(
@@ -96,7 +90,7 @@ def _log(scope: Scope, status: int, data: dict[str, Any] | None, user_id: str | 
         path=scope["path"],
         query_string=scope["query_string"].decode("latin1"),
         client=(scope.get("client") or ("", 0))[0],
-        user_id=user_id,
+        user_id=None,
         status=status,
         response_body=data if settings.MEMORY_GATEWAY_LOG_BODIES else None,
     )

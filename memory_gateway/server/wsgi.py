@@ -1,4 +1,4 @@
-"""WSGI application for other servers, without MCP, WebSockets and the background worker of `manage.py serve`."""
+"""WSGI application for other servers, without the WebSockets and the background worker of `manage.py serve`."""
 
 from memory_gateway.django_setup import application  # first: it sets Django up for the rest
 

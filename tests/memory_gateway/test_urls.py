@@ -78,6 +78,8 @@ FUNCTIONS = {
     "/.well-known/security.txt",
     "/robots.txt",
     "/metrics",
+    "/mcp",
+    "/mcp/",
     "/plugins/memory",
     "/plugins/memory/",
     "/plugins/memory/<path:rest>",

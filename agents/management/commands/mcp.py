@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
 
 async def _serve(workers: Workers) -> None:
-    server = build(workers)
+    server = build(workers.run)
     sender, readable = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
 

@@ -145,6 +145,24 @@ def test_what_cannot_be_read_is_named(user: User, body: bytes, code: int, reques
     assert words in message["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("version", "members", "status"),
+    [
+        ("2025-11-25", {}, 202),
+        ("2026-07-28", {}, 202),
+        ("9999-99-99", {}, 400),
+        ("2025-11-25", {"id": {"a": 1}}, 400),
+        ("2026-07-28", {"id": None}, 400),
+    ],
+)
+def test_a_notification_is_accepted_and_no_message_that_waits_for_an_answer(
+    user: User, version: str, members: dict[str, Any], status: int
+) -> None:
+    body = {"jsonrpc": "2.0", "method": "notifications/initialized", **members}
+    answer = post(user, body, **{"MCP-Protocol-Version": version})
+    assert (answer.status_code, answer.content == b"") == (status, status == 202)
+
+
 @pytest.mark.parametrize("version", ["", "2025-11-25", "2026-07-28", "9999-99-99"])
 def test_invalid_messages_cause_no_server_error(user: User, version: str) -> None:
     headers = {"MCP-Protocol-Version": version} if version else {}

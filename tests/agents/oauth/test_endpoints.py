@@ -17,7 +17,6 @@ from accounts import oauth, services
 from accounts.api import limits
 from accounts.audit import Actor
 from accounts.models import AuditEvent, OAuthClient, OAuthConnection, OAuthToken
-from agents.oauth.views import challenge
 from core.background.tasks import Round
 from core.errors import Unauthenticated
 from operations import erase, tables
@@ -91,7 +90,7 @@ def test_without_the_setting_there_is_no_endpoint(client: Client, settings: Any)
     assert client.get("/.well-known/oauth-protected-resource/mcp").status_code == 404
     for name in ("authorize", "token", "register", "revoke"):
         assert client.post(f"/oauth/{name}").status_code == 404
-    assert challenge("http", "testserver", is_invalid=True) == "Bearer"
+    assert client.post("/mcp").headers["WWW-Authenticate"] == "Bearer"
 
 
 # --- registration
