@@ -14,7 +14,6 @@ from typing import IO, Any, Final
 import orjson
 
 from core.errors import EngineUnavailable, Unreadable
-from core.limits import cpu_affinity
 from core.messages import Message
 from core.messages import Message as _
 from documents.document import MIB, Limits
@@ -41,16 +40,15 @@ def started(module: str, file: IO[bytes], job: Mapping[str, Any], limits: Limits
     """
     argument = orjson.dumps({**job, "parent": os.getpid(), "limits": asdict(limits)}).decode()
     try:
-        with cpu_affinity.original_affinity():
-            process = subprocess.Popen(  # noqa: S603  # nosec B603: our module; the caller's only part is a known type
-                [sys.executable, "-E", "-s", "-m", module, argument],
-                stdin=file,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=PROJECT,
-                env=_ENVIRONMENT,
-                start_new_session=True,
-            )
+        process = subprocess.Popen(  # noqa: S603  # nosec B603: our module; the caller's only part is a known type
+            [sys.executable, "-E", "-s", "-m", module, argument],
+            stdin=file,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=PROJECT,
+            env=_ENVIRONMENT,
+            start_new_session=True,
+        )
     except OSError as error:
         raise EngineUnavailable(NOT_STARTED) from error
     try:

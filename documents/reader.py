@@ -7,6 +7,7 @@ dense text about 6 ms.
 
 import contextlib
 import itertools
+import os
 import re
 from collections.abc import Hashable, Iterable, Iterator
 from contextvars import ContextVar
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import EngineUnavailable, Unreadable
-from core.limits import cpu_affinity
 from core.limits.concurrency import FairSemaphore
 from core.messages import Message as _
 from documents import mime_types as mt
@@ -26,7 +26,7 @@ from documents.document import DEFAULT_LIMITS, Block, BlockKind, Document, Limit
 HEADING_CHARACTERS: Final = 200
 """The longest heading that is stored with each passage; longer ones are cut, but not in the text."""
 
-MAX_CHILDREN: Final = min(max(2, cpu_affinity.available_cpus()), 4)
+MAX_CHILDREN: Final = min(max(2, os.cpu_count() or 1), 4)
 """The most concurrent children: one per CPU core up to four, because each may use half a gigabyte of memory."""
 _slots: Final = FairSemaphore(MAX_CHILDREN)
 _user: Final[ContextVar[Hashable]] = ContextVar("user", default=None)

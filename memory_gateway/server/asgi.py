@@ -22,7 +22,6 @@ from agents.rpc.origins import is_probe_host
 from core import monitoring
 from core.background.tasks import limit_to
 from core.errors import BadRequest, StorageUnavailable
-from core.limits import cpu_affinity
 from core.logs import choose_request_id, request_id
 from core.messages import Message as _
 from memories.services import search_log
@@ -100,8 +99,6 @@ class Router:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        if settings.MEMORY_GATEWAY_CPU_PINNING:
-            cpu_affinity.pin_to_free_cpu()
         monitoring.start()
         try:
             await asyncio.to_thread(_start_worker)
