@@ -83,7 +83,6 @@ MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = env.hosts("ALLOWED_PRIVATE_HOSTS")
 MEMORY_GATEWAY_FILE_URI_ROOTS = env.paths("FILE_URI_ROOTS")
 MEMORY_GATEWAY_EXTERNAL_BUCKETS = env.words("EXTERNAL_BUCKETS")
 MEMORY_GATEWAY_THREADS = env.integer("THREADS", 40, minimum=1, maximum=1000)
-MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS = env.integer("CONNECTIONS_PER_ADDRESS", 1000, minimum=1)
 MEMORY_GATEWAY_RATE_LIMIT_PER_MINUTE = env.integer("RATE_LIMIT_PER_MINUTE", 60_000)
 MEMORY_GATEWAY_REDIS_URL = env.url("REDIS_URL", schemes=("redis", "rediss"))
 MEMORY_GATEWAY_QUOTA_FILES = env.integer("QUOTA_FILES", 0)
@@ -321,10 +320,9 @@ FAILED_AUTHENTICATIONS_PER_MINUTE = 10
 ANONYMOUS_REQUESTS_PER_MINUTE = 600
 CLIENT_REGISTRATIONS_PER_MINUTE = 10
 
-# Time limits for the head of an HTTP request, for a client that reads nothing of its response, and for an idle
-# connection. The last is longer than that of proxies, so that they close first.
+# Time limits for the head of an HTTP request and for an idle connection. The second is longer than that of proxies, so
+# that they close first.
 HTTP_HEAD_SECONDS = 15.0
-HTTP_STALL_SECONDS = 30.0
 HTTP_KEEP_ALIVE_SECONDS = 75
 
 # WebSockets (`agents.rpc`): time for the handshake, interval of ticks and token checks, and requests per second and
@@ -364,6 +362,11 @@ LOGGING = {
         "lasting_errors": {"()": "core.persistence.database_errors.PersistentErrorFilter"},
         "redact": {"()": "core.logs.RedactingFilter"},
         "request_id": {"()": "core.logs.RequestIdFilter"},
+        # uvicorn logs a traceback for each WebSocket message that is not UTF-8.
+        "not_utf_8": {
+            "()": "django.utils.log.CallbackFilter",
+            "callback": lambda record: not str(record.msg).startswith("Invalid UTF-8"),
+        },
     },
     "formatters": {
         "line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"},
@@ -385,7 +388,7 @@ LOGGING = {
         # Client errors (a wrong host, too many fields) are in the request log, as responses with status 400.
         "django.security": {"level": "CRITICAL"},
         "python_multipart": {"level": "ERROR"},
-        "uvicorn.error": {"level": "ERROR"},
+        "uvicorn.error": {"level": "ERROR", "filters": ["not_utf_8"]},
         # Its warnings about unusual headers contain the URL, which may be presigned.
         "urllib3": {"level": "ERROR"},
     },

@@ -50,7 +50,7 @@ LONGEST = (
     "tests/documents/test_ocr.py",
     "tests/operations/test_worker_processes.py",
     "tests/agents/rpc/test_connection_limits.py",
-    "tests/memory_gateway/test_http_protocol.py",
+    "tests/memory_gateway/test_bounds.py",
     "tests/operations/test_backup.py",
     "tests/resources/test_document_corpus.py",
     "tests/documents/test_bombs.py",

@@ -23,7 +23,7 @@ from benchmarks import plot
 from console import urls as console_urls
 from core.background.tasks import all_series
 from core.errors import GatewayError
-from memory_gateway.server import http_protocol, wsgi_bridge  # noqa: F401  their errors are documented too
+from memory_gateway.server import responses, wsgi_bridge  # noqa: F401  their errors are documented too
 from memory_gateway.settings import env
 from tests.forked import PROJECT
 from tests.memory_gateway.routes import all_routes

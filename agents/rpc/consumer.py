@@ -21,7 +21,6 @@ from agents.mcp.server import Workers
 from agents.rpc import frames, methods
 from agents.rpc.connection_limits import (
     CONTROL_THREADS,
-    MAX_MESSAGE_BYTES,
     MAX_OUTBOUND_BYTES,
     REQUESTS_IN_FLIGHT,
     THREADS,
@@ -54,7 +53,7 @@ class Timing:
 
 
 class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
-    """One connection. Its scope also has `allow_message_bytes` and `is_leaving`, from the WebSocket protocol class."""
+    """One connection. Its scope's state has `allow_large_messages`, a function, and `is_leaving`, an event."""
 
     def __init__(self, limiter: ConnectionLimiter, timing: Timing) -> None:
         self._limiter = limiter
@@ -131,7 +130,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
     async def _shuts_down_within(self, seconds: float) -> bool:
         """Return True after closing the socket if the server shuts down within `seconds`."""
         try:
-            await asyncio.wait_for(self.scope["is_leaving"].wait(), seconds)
+            await asyncio.wait_for(self.scope["state"]["is_leaving"].wait(), seconds)
         except TimeoutError:
             return False
         if not self._is_closed:
@@ -181,7 +180,7 @@ class RpcConsumer(AsyncConsumer):  # type: ignore[misc]
             self._peer = peer
             if self._handshake:
                 self._handshake.cancel()
-            self.scope["allow_message_bytes"](MAX_MESSAGE_BYTES)
+            self.scope["state"]["allow_large_messages"]()
             names = list(methods.METHODS)
             payload = hello(peer, connection_id=self._id, methods=names, tick_seconds=self._timing.tick)
             await self._send(frames.succeeded(request.id, payload))

@@ -12,6 +12,7 @@ from django.utils import translation
 
 from core.errors import GatewayError
 from core.logs import request_id
+from core.messages import Message as _
 from core.rest import PROBLEM_CONTENT_TYPE, localized_problem, problem_headers
 from memory_gateway import request_log
 from memory_gateway.middleware import error_page, is_api
@@ -27,6 +28,10 @@ _SECURITY_HEADERS: Headers = [
     (_POLICY, b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 ]
+
+
+class HeadTooLarge(GatewayError):
+    status, code, title = 431, "head_too_large", _("Request head too large")
 
 
 def json_answer(scope: Scope, data: dict[str, Any]) -> Answer:

@@ -26,18 +26,24 @@ from accounts.oidc import require_roles
 from agents.rpc.connection_limits import MAX_MESSAGE_BYTES
 from core.errors import GatewayError
 from core.messages import MANAGE
+from core.network.url_policy import is_loopback
 from core.persistence import database_errors
 from core.persistence.sql import has_tables
 from engines.registry import get_engine
 from memory_gateway.safety import require_known_migrations, require_no_reload, require_safe_local
-from memory_gateway.server.connections import FEW_CONNECTIONS, ConnectionTable, allowed_connections
-from memory_gateway.server.http_protocol import HttpProtocol
-from memory_gateway.server.websocket_protocol import WebSocketProtocol
+from memory_gateway.server.bounds import (
+    FEW_CONNECTIONS,
+    MAX_HEAD_BYTES,
+    BoundedWebSocket,
+    DirectHttp,
+    Places,
+    allowed_connections,
+)
 from resources.services import storage_binding
 
 APPLICATION = "memory_gateway.server.asgi:application"
 # Time for requests in flight at SIGTERM; the rest of ten seconds is for the background worker.
-DRAIN_SECONDS = 9
+DRAIN_SECONDS = 8
 # Interval of WebSocket pings. A connection is closed if its ping is not answered within the same time.
 PING_SECONDS = 25
 # Time after which a worker process that does not answer its parent is killed and restarted. On a busy machine, loading
@@ -166,6 +172,11 @@ def banner(plan: Plan, port: int) -> str:
     ]
     if not plan.runs_tasks:
         lines.append(f"  tasks      none; they wait for `{MANAGE} worker`")
+    if serves_clients_directly(plan):
+        lines.append(
+            "  note       no MEMORY_GATEWAY_TRUSTED_PROXIES: only a proxy encrypts, and bounds the connections of one "
+            "address and the time of slow ones"
+        )
     if plan.workers > 1:
         lines.append(f"  workers    {plan.workers}")
         if connection.vendor == "sqlite" and sqlite3.sqlite_version_info < _WAL_RESET_FIXED:
@@ -176,28 +187,31 @@ def banner(plan: Plan, port: int) -> str:
     return "\n".join(lines)
 
 
+def serves_clients_directly(plan: Plan) -> bool:
+    """Return True if clients on a network connect without a proxy."""
+    return not is_loopback(plan.host) and not settings.MEMORY_GATEWAY_TRUSTED_PROXIES
+
+
 def configuration(plan: Plan, connections: int) -> uvicorn.Config:
     """Return uvicorn's configuration. `connections` is the limit per process."""
     proxies = settings.MEMORY_GATEWAY_TRUSTED_PROXIES
-    table = ConnectionTable(
-        total=connections,
-        per_address=settings.MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS,
-        trusted_proxies=proxies,
-    )
-    # A worker process gets a copy of the table while it is empty.
-    http: Any = partial(
-        HttpProtocol,
-        connections=table,
+    # A worker process gets a copy of the places while all are free.
+    direct = partial(
+        DirectHttp,
+        places=Places(connections),
         head_seconds=settings.HTTP_HEAD_SECONDS,
-        stall_seconds=settings.HTTP_STALL_SECONDS,
+        idle_seconds=settings.HTTP_KEEP_ALIVE_SECONDS,
     )
+    http: Any = direct if serves_clients_directly(plan) else "httptools"
+    websocket: Any = BoundedWebSocket
     return uvicorn.Config(
         APPLICATION,
         host=plan.host,
         port=plan.port,
         workers=plan.workers,
         http=http,
-        ws=WebSocketProtocol,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        ws=websocket,
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,

@@ -6,6 +6,5 @@ from tests.memory_gateway.site import *  # noqa: F403
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
 HTTP_HEAD_SECONDS = 2.0
-HTTP_STALL_SECONDS = 1.0
-HTTP_KEEP_ALIVE_SECONDS = 3
+HTTP_KEEP_ALIVE_SECONDS = 2
 ANONYMOUS_REQUESTS_PER_MINUTE = 0

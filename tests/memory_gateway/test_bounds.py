@@ -1,12 +1,12 @@
-"""Attacks of clients without a key by connections and request heads."""
+"""Attacks of clients without a key, without a proxy between, by connections and request heads."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
-import inspect
 import json
 import resource
+import secrets
 import select
 import socket
 import threading
@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pytest
 import requests
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from websockets.sync.client import connect as connect_websocket
 
-from memory_gateway.server.http_protocol import MAX_HEAD_BYTES, HttpProtocol
+from memory_gateway.server.bounds import MAX_HEAD_BYTES
 from tests.server import RunningServer, running_server
 
 MIB = 2**20
 HASTY = {"DJANGO_SETTINGS_MODULE": "tests.memory_gateway.hasty_site"}
+TOKEN = secrets.token_hex(32)
+ON_A_NETWORK = {"MEMORY_GATEWAY_HOST": "0.0.0.0", "MEMORY_GATEWAY_PROVISIONING_TOKEN": TOKEN}  # noqa: S104
 OTHER_USER = "127.0.0.2"
-PROXY = "127.0.0.3"
 HEAD_START = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
@@ -37,16 +37,15 @@ def _many_files() -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with a limit of 1,024 files; heads have two seconds, idle connections three, unread answers one."""
-    with running_server(tmp_path_factory.mktemp("hasty"), **HASTY) as running:
+    """A server on a network with a limit of 1,024 files; heads have two seconds, idle connections two."""
+    with running_server(tmp_path_factory.mktemp("hasty"), **HASTY, **ON_A_NETWORK) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def narrow_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server that allows five connections per address, behind a proxy."""
-    env = {"MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS": "5", "MEMORY_GATEWAY_TRUSTED_PROXIES": PROXY}
-    with running_server(tmp_path_factory.mktemp("narrow"), **HASTY, **env) as running:
+def local_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server on loopback, whose heads are parsed as those behind a proxy."""
+    with running_server(tmp_path_factory.mktemp("local"), **HASTY) as running:
         yield running
 
 
@@ -99,28 +98,32 @@ def head(*headers: bytes, path: bytes = b"/test/headers") -> bytes:
 @pytest.mark.parametrize(
     "sent",
     [
-        head(b"X: " + b"a" * MAX_HEAD_BYTES),
+        head(b"X: " + b"a" * 2 * MAX_HEAD_BYTES),
         head(b"X: " + b"a" * 2 * MAX_HEAD_BYTES)[:-4],
-        head(*(b"X-%d: a" % number for number in range(100))),
         head(*(b"X-%d: %b" % (number, b"a" * 1000) for number in range(70))),
-        head(path=b"/" + b"a" * MAX_HEAD_BYTES),
+        head(path=b"/" + b"a" * 2 * MAX_HEAD_BYTES),
         HEAD_START + b"X-" + b"a" * 2 * MAX_HEAD_BYTES,
     ],
-    ids=["long header", "endless header", "many headers", "long headers", "long path", "long name"],
+    ids=["long header", "endless header", "long headers", "long path", "long name"],
 )
-def test_a_head_that_is_too_large_is_answered_431_and_the_connection_closed(server: RunningServer, sent: bytes) -> None:
-    answer_head, _, body = talk(server, sent).partition(b"\r\n\r\n")
-    assert answer_head.startswith(b"HTTP/1.1 431 ")
-    assert b"content-type: application/problem+json" in answer_head
-    assert b"connection: close" in answer_head
-    assert json.loads(body)["code"] == "head_too_large"
-    lines = [json.loads(line) for line in server.log.splitlines() if line.startswith("{")]
-    assert (lines[-1]["output"]["status"], lines[-1]["client"]) == (431, "127.0.0.1")
+def test_a_head_that_is_too_large_is_refused_and_the_connection_closed(server: RunningServer, sent: bytes) -> None:
+    assert talk(server, sent)[:13] in {b"HTTP/1.1 400 ", b""}  # the answer can be lost: the client is still sending
+
+
+def test_more_than_a_hundred_headers_are_answered_431(server: RunningServer, local_server: RunningServer) -> None:
+    for one in (server, local_server):
+        sent = head(*(b"X-%d: a" % number for number in range(99)), b"Connection: close")
+        answer_head, _, body = talk(one, sent).partition(b"\r\n\r\n")
+        assert answer_head.startswith(b"HTTP/1.1 431 ")
+        assert b"content-type: application/problem+json" in answer_head
+        assert json.loads(body)["code"] == "head_too_large"
+        lines = [json.loads(line) for line in one.log.splitlines() if line.startswith("{")]
+        assert (lines[-1]["output"]["status"], lines[-1]["client"]) == (431, "127.0.0.1")
 
 
 def test_large_heads_within_the_bounds_are_served(server: RunningServer) -> None:
     headers = [b"X-%d: a" % number for number in range(90)]
-    for sent in (head(*headers, b"Connection: close"), head(b"X-0: " + b"a" * 60 * 1024, b"Connection: close")):
+    for sent in (head(*headers, b"Connection: close"), head(b"X-0: " + b"a" * 30 * 1024, b"Connection: close")):
         answer = talk(server, sent)
         assert answer.startswith(b"HTTP/1.1 200 ")
         assert b'"X-0": "a' in answer
@@ -129,12 +132,12 @@ def test_large_heads_within_the_bounds_are_served(server: RunningServer) -> None
 def test_a_large_head_in_many_pieces_and_after_a_large_body_is_served(server: RunningServer) -> None:
     body = bytes(300_000)
     upload = b"POST /test/headers HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body)
-    last = head(b"X-0: " + b"a" * 60 * 1024, b"Connection: close")
+    last = head(b"X-0: " + b"a" * 30 * 1024, b"Connection: close")
     with connect(server) as client:
         client.sendall(upload + body + last[:1000])
-        for start in range(1000, len(last), 10_000):
+        for start in range(1000, len(last), 5000):
             time.sleep(0.02)
-            client.sendall(last[start : start + 10_000])
+            client.sendall(last[start : start + 5000])
         answer = read_all(client)
     assert b'"body": 300000' in answer
     assert b'"X-0": "aaa' in answer
@@ -142,24 +145,36 @@ def test_a_large_head_in_many_pieces_and_after_a_large_body_is_served(server: Ru
 
 def test_a_head_that_begins_behind_a_body_has_the_same_bounds(server: RunningServer) -> None:
     upload = b"POST /test/headers HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99000\r\n\r\n" + bytes(99_000)
-    for size, is_answered in ((60_000, True), (MAX_HEAD_BYTES, False)):
+    for size, is_answered in ((30_000, True), (20 * MAX_HEAD_BYTES, False)):
         answer = talk(server, upload + head(b"X-0: " + b"a" * size, b"Connection: close"))
         assert (b'"X-0"' in answer) == is_answered
-
-
-def test_pipelined_requests_are_answered_in_order_up_to_a_bound(server: RunningServer) -> None:
-    few = b"".join(head(path=b"/test/echo?%d" % number) for number in range(20))
-    assert talk(server, few + head(b"Connection: close")).count(b"HTTP/1.1 ") == 21
-    assert talk(server, head() * 5000).count(b"HTTP/1.1 200 ") < 100
-    for _ in range(30):  # requests that are being answered when the connection is cut
-        talk(server, head() * 5000)
     assert "Traceback" not in server.log
 
 
-def test_nonsense_is_a_400_of_ours(server: RunningServer) -> None:
-    answer = talk(server, b"\x16\x03\x01 nonsense\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 400 ")
-    assert b'"code":"bad_request"' in answer
+def test_pipelined_requests_are_answered_in_order(server: RunningServer) -> None:
+    few = b"".join(head(path=b"/test/echo?%d" % number) for number in range(20))
+    assert talk(server, few + head(b"Connection: close")).count(b"HTTP/1.1 ") == 21
+    with connect(server) as client:  # with requests that are being answered when the connection is cut
+        client.sendall(head() * 1000)
+    assert is_served(server, OTHER_USER)
+    assert "Traceback" not in server.log
+
+
+def test_nonsense_is_answered_400_without_a_line_in_the_log(server: RunningServer) -> None:
+    log_length = len(server.log)
+    assert talk(server, b"\x16\x03\x01 nonsense\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+    assert len(server.log) == log_length
+
+
+def test_nonsense_behind_an_answered_request_closes_the_connection(server: RunningServer) -> None:
+    refused = b"POST /users HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with connect(server) as client:
+        client.sendall(refused)
+        answer = client.recv(65536)
+        client.sendall(b"nonsense\r\n")
+        answer += read_all(client)
+    assert answer.startswith(b"HTTP/1.1 415 ")
+    assert "Traceback" not in server.log
 
 
 # --- after the head ---
@@ -233,7 +248,7 @@ def test_idle_connections_are_closed_whatever_they_drip(server: RunningServer, d
                 continue
             except ConnectionError:
                 break
-        assert 1.5 < time.monotonic() - began < 5
+        assert time.monotonic() - began < 5
 
 
 @pytest.mark.slow
@@ -247,7 +262,7 @@ def test_who_does_not_take_an_answer_is_cut_off(server: RunningServer, lines: tu
     size = 20 * MIB
     with connect(server) as client:
         client.sendall(head(*lines, path=b"/test/large/%d" % size))
-        time.sleep(3.5)
+        time.sleep(5)
         assert len(read_all(client)) < size
 
 
@@ -268,61 +283,46 @@ def test_who_takes_an_answer_slowly_gets_all_of_it(server: RunningServer) -> Non
 # --- how many ---
 
 
-def test_idle_connections_from_one_address_leave_room_for_others(server: RunningServer) -> None:
+def test_the_start_says_what_only_a_proxy_bounds(server: RunningServer, local_server: RunningServer) -> None:
+    note = "note       no MEMORY_GATEWAY_TRUSTED_PROXIES: only a proxy encrypts, and bounds"
+    assert note in server.log
+    assert note not in local_server.log
+
+
+def test_the_longest_idle_connections_leave_room_for_others(server: RunningServer) -> None:
     assert "the limit of open files (ulimit -n) allows 608 connections per process" in server.log
     with idle_connections(server, 1300) as idle:
         for source in ("127.0.0.1", OTHER_USER) * 10:
             assert is_served(server, source)
         still_open = [client for client in idle if is_open(client)]
-        assert 250 < len(still_open) <= 304
+        assert 400 < len(still_open) <= 608
         assert still_open == idle[-len(still_open) :]
 
 
-def test_idle_connections_from_many_addresses_leave_room_for_others(server: RunningServer) -> None:
-    with contextlib.ExitStack() as stack:
-        for number in range(10, 20):
-            stack.enter_context(idle_connections(server, 130, f"127.0.0.{number}"))
-        for source in ("127.0.0.1", OTHER_USER) * 10:
-            assert is_served(server, source)
-    assert "All 608 connections are in use." in server.log
-
-
-def test_busy_connections_are_kept_and_the_next_is_answered_503(narrow_server: RunningServer) -> None:
-    with idle_connections(narrow_server, 5) as busy:
+def test_busy_connections_are_kept_while_idle_ones_leave(server: RunningServer) -> None:
+    with idle_connections(server, 5) as busy:
         for client in busy:
-            client.sendall(head(path=b"/test/sleep/1"))
-        time.sleep(0.3)
-        with connect(narrow_server) as client:
-            answer = read_all(client)
-        assert answer.startswith(b"HTTP/1.1 503 ")
-        assert b'"code":"too_many_connections"' in answer
-        assert is_served(narrow_server, OTHER_USER)
-        assert all(client.recv(65536).startswith(b"HTTP/1.1 200 ") for client in busy)
-        assert is_served(narrow_server, "127.0.0.1")
+            client.sendall(head(b"Connection: close", path=b"/test/sleep/1"))
+        with idle_connections(server, 1300):
+            assert all(read_all(client).startswith(b"HTTP/1.1 200 ") for client in busy)
+            assert is_served(server, OTHER_USER)
 
 
-def test_a_trusted_proxy_may_hold_more_connections_than_others(narrow_server: RunningServer) -> None:
-    with idle_connections(narrow_server, 50, PROXY) as of_proxy, idle_connections(narrow_server, 50) as of_other:
-        time.sleep(0.5)
-        assert sum(is_open(client) for client in of_proxy) == 50
-        assert sum(is_open(client) for client in of_other) == 5
-
-
-def test_websockets_count_among_their_own(narrow_server: RunningServer) -> None:
-    with contextlib.ExitStack() as stack:
-        url = narrow_server.url.replace("http", "ws", 1)
-        sockets = [stack.enter_context(connect_websocket(url)) for _ in range(8)]
-        assert all("connect.challenge" in str(one.recv(timeout=10)) for one in sockets)
-        assert is_served(narrow_server, "127.0.0.1")
+def test_websockets_do_not_end_as_idle_connections(server: RunningServer) -> None:
+    with connect_websocket(server.url.replace("http", "ws", 1)) as client, idle_connections(server, 1300):
+        assert "connect.challenge" in str(client.recv(timeout=10))
+        time.sleep(3)
+        assert client.ping().wait(10)
 
 
 @pytest.mark.slow
 def test_worker_processes_have_the_same_bounds(tmp_path: Path) -> None:
-    with running_server(tmp_path, "--workers", "2", **HASTY, MEMORY_GATEWAY_CONNECTIONS_PER_ADDRESS="5") as server:
-        assert talk(server, head(b"X: " + b"a" * MAX_HEAD_BYTES)).startswith(b"HTTP/1.1 431 ")
-        with idle_connections(server, 50) as idle:
+    with running_server(tmp_path, "--workers", "2", **HASTY, **ON_A_NETWORK) as server:
+        assert not talk(server, head(b"X: " + b"a" * 2 * MAX_HEAD_BYTES)).startswith(b"HTTP/1.1 2")
+        with idle_connections(server, 1600) as idle:
             assert is_served(server, OTHER_USER)
-            assert 1 <= sum(is_open(client) for client in idle) <= 10
+            time.sleep(3)
+            assert not any(is_open(client) for client in idle)
 
 
 # --- what other users notice ---
@@ -332,7 +332,8 @@ class Timer:
     """A user who calls with one connection, one request after another."""
 
     def __init__(self, server: RunningServer) -> None:
-        created = requests.post(f"{server.url}/users", json={"user_id": "ann"}, timeout=10).json()
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        created = requests.post(f"{server.url}/users", json={"user_id": "ann"}, headers=headers, timeout=10).json()
         self._port = int(server.url.rpartition(":")[2])
         self._headers = {"Authorization": f"Bearer {created['user_key']}"}
 
@@ -354,7 +355,7 @@ class Timer:
 @pytest.mark.parametrize("piece", [b"a" * 65536, b"\r\nX:a" * 13_000], ids=["one header", "many headers"])
 def test_endless_heads_cost_other_users_nothing(tmp_path: Path, piece: bytes) -> None:
     """Time another user alone and beside the sender, in up to three rounds: an attack that works slows each of them."""
-    with running_server(tmp_path) as server:
+    with running_server(tmp_path, **ON_A_NETWORK) as server:
         timer = Timer(server)
         timer.p99()
         before = server.rss_bytes().current
@@ -365,7 +366,7 @@ def test_endless_heads_cost_other_users_nothing(tmp_path: Path, piece: bytes) ->
             if is_little := beside <= 2 * alone + 0.03:  # the second summand is what a shared machine adds
                 break
         assert is_little
-        assert growth < 20 * MIB
+        assert growth < 10 * MIB
 
 
 def _beside_endless_heads(timer: Timer, server: RunningServer, piece: bytes) -> float:
@@ -388,59 +389,29 @@ def _send_endless_heads(server: RunningServer, piece: bytes, is_over: threading.
                 client.sendall(piece)
 
 
-# --- uvicorn ---
+def test_idle_sockets_cost_little_memory_and_delay_no_client(tmp_path: Path) -> None:
+    with running_server(tmp_path, **ON_A_NETWORK) as server:
+        timer = Timer(server)
+        timer.p99()
+        before = server.rss_bytes().current
+        with idle_connections(server, 1300) as idle:
+            assert is_served(server, OTHER_USER)
+            timer.p99(20)
+            assert all(is_open(client) for client in idle)
+            assert server.rss_bytes().current - before < 10 * MIB
 
 
-ABSOLUTE: dict[str, tuple[bytes, bytes | None, int]] = {
-    "the same host": (b"http://127.0.0.1", b"127.0.0.1", 200),
-    "the default port": (b"http://127.0.0.1:80", b"127.0.0.1", 200),
-    "another spelling": (b"HTTP://LOCALHOST", b"localhost", 200),
-    "https behind a proxy": (b"https://localhost:443", b"localhost", 200),
-    "no Host": (b"http://127.0.0.1", None, 200),
-    "another host": (b"http://evil.test", b"127.0.0.1", 400),
-    "an allowed host that is not Host": (b"http://localhost", b"127.0.0.1", 400),
-    "another port": (b"http://127.0.0.1:9", b"127.0.0.1", 400),
-    "a host that is not served": (b"http://evil.test", b"evil.test", 400),
-    "a host that is not served, without Host": (b"http://evil.test", None, 400),
-    "a name before the host": (b"http://127.0.0.1@evil.test", b"127.0.0.1", 400),
-    "a password before the host": (b"http://a:b@127.0.0.1", b"127.0.0.1", 400),
-    "no host": (b"http://", b"127.0.0.1", 400),
-    "another scheme": (b"ftp://127.0.0.1", b"127.0.0.1", 400),
-}
+# --- names and parameters ---
 
 
 @pytest.mark.parametrize("path", [b"/api/schema/", b"/health"])
-@pytest.mark.parametrize(("authority", "host", "status"), ABSOLUTE.values(), ids=ABSOLUTE)
-def test_the_authority_of_an_absolute_target_is_the_host(
-    server: RunningServer, path: bytes, authority: bytes, host: bytes | None, status: int
+@pytest.mark.parametrize("target", [b"", b"http://127.0.0.1", b"http://evil.test"])
+def test_a_host_that_is_not_served_is_refused_whatever_the_target_names(
+    server: RunningServer, local_server: RunningServer, path: bytes, target: bytes
 ) -> None:
-    named = b"" if host is None else b"Host: " + host + b"\r\n"
-    answer = talk(server, b"GET " + authority + path + b" HTTP/1.1\r\n" + named + b"Connection: close\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 %d " % status), answer[:300]
-
-
-def test_what_is_used_of_uvicorn_is_still_there() -> None:
-    """`HttpProtocol` overrides these methods, reads these attributes, and replaces the body of one method."""
-    ours = {name: member for name, member in vars(HttpProtocol).items() if inspect.isfunction(member)}
-    overridden = {
-        "connection_made", "connection_lost", "handle_websocket_upgrade", "data_received", "on_headers_complete",
-        "on_body", "_start_asgi_task", "send_400_response",
-    }  # fmt: skip
-    assert overridden == {name for name in ours if hasattr(HttpToolsProtocol, name) and name != "__init__"}
-    for name in overridden:
-        theirs = list(inspect.signature(getattr(HttpToolsProtocol, name)).parameters)
-        assert list(inspect.signature(ours[name]).parameters) == theirs, name
-    source = inspect.getsource(HttpToolsProtocol)
-    for attribute in (
-        "self.cycle.response_complete", "self.cycle.disconnected", "self.cycle.message_event", "self.pipeline.pop()",
-        "self.connections.add(self)", "self.connections.discard(self)", "self.pipeline.appendleft(",
-        "self.tasks.add(task)", "self.parser = None", "self._unset_keepalive_if_required()",
-        "self.loop.create_task(cycle.run_asgi(app))", "self.headers.append((name, value))",
-        "self.headers = []", '"headers": self.headers', "self.url += url",
-        "self.client = get_remote_addr(transport)",
-    ):  # fmt: skip
-        assert attribute in source, attribute
-    assert "reset_contextvars" in inspect.getsource(HttpToolsProtocol._start_asgi_task)
+    for one in (server, local_server):
+        sent = b"GET " + target + path + b" HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n"
+        assert talk(one, sent).startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize("parameter", ["x*=foo''y", "x*=hex''66", "x*=a; x*0=b"])
