@@ -175,7 +175,7 @@ def banner(plan: Plan, port: int) -> str:
     if serves_clients_directly(plan):
         lines.append(
             "  note       no MEMORY_GATEWAY_TRUSTED_PROXIES: only a proxy encrypts, and bounds the connections of one "
-            "address and the time of slow ones"
+            "address"
         )
     if plan.workers > 1:
         lines.append(f"  workers    {plan.workers}")
