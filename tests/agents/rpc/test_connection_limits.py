@@ -76,7 +76,7 @@ def test_messages_of_connected_clients_are_limited_to_25_mib(server: RunningServ
         heard: Any = client.receive()
         while not isinstance(heard, Closed):
             heard = client.receive()
-        assert heard.code == 1009
+        assert heard.code in {1009, 1006}  # the close frame can be lost: the client is still sending
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
