@@ -150,7 +150,7 @@ def _index(doctor: Doctor) -> _Found:
             continue
         is_right = False
         if doctor.fix:
-            yield "fixed", f"{wrong} They were made again from {sum(store.rebuild()):,} rows."
+            yield "fixed", f"{wrong} They were made again from {sum(store.rebuild(None)):,} rows."
         else:
             yield "problem", f"{wrong} Run `{MANAGE} doctor --fix`, or `{MANAGE} rebuild {store.name}`."
     if not is_right:
@@ -166,7 +166,7 @@ def _index(doctor: Doctor) -> _Found:
 
 def _wrong(store: derived.Derived, owners: Sequence[Owner]) -> str:
     """Return a sentence that says what is wrong with a store, empty if nothing is."""
-    if not store.is_current():
+    if store.outdated():
         return f"The {store.name} were written by another version."
     # What another process writes between two statements looks like a fault; a fault is found again.
     if list(store.differences(owners)) and (found := list(store.differences(owners))):

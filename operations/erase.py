@@ -31,7 +31,6 @@ from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.external import engine_deletion
 from remote import deletions, residue
-from store.index import keyword
 from store.models import IS_PURGED, Session
 from store.port import Engine
 from store.types import Owner
@@ -75,7 +74,6 @@ def erase(
     A SQLite file of more than 512 MiB is rewritten only if `however_large`; the receipt says so. Raises: `NotFound`,
     `EngineUnavailable` (the worker finishes the erasure), `Stopped`.
     """
-    keyword.require_current_version()
     user, event = _begin(user_pk, actor)
     compaction.overwrite_deleted()
     removed = event.detail["removed"]

@@ -84,8 +84,6 @@ def run_jobs(run: Round) -> None:
 @periodic("index_words", series=MAINTENANCE)
 def index_words(run: Round) -> bool:
     """Put a part of the memories that wait into the keyword index; return True if there may be more."""
-    if not keyword.is_current():  # `manage.py rebuild` fills it
-        return False
     for _ in islice(derived.fill(), INDEXED_BATCHES):
         if run.should_end():
             return False

@@ -74,7 +74,7 @@ def _search_with_model_or_keyword(
             raise
     by_keyword = [replace(request, method="keyword") for request in requests]
     results = _search_both(client, deadline, owner, by_keyword, batch_size)
-    return [replace(result, degraded=_NO_MODEL) for result in results]
+    return [replace(result, degraded=joined(" ", filter(None, [_NO_MODEL, result.degraded]))) for result in results]
 
 
 def _deadline(client: Client, requests: Sequence[SearchRequest], seconds: float) -> Deadline:
@@ -125,7 +125,7 @@ def _search_both(
     calls = dict(zip(chain.from_iterable(bodies), chain.from_iterable(payloads), strict=True))
     wait = _start(client, list(calls.values()), deadline)
     left_out = cover.left_out(remote_ranks=not has_other_remotes)
-    ranked = rank(owner, requests, left_out=left_out) if is_filled else [[] for _request in requests]
+    ranked, degraded = rank(owner, requests, left_out=left_out) if is_filled else ([[] for _request in requests], None)
     answers = dict(zip(calls, wait(), strict=True))
     records = [[answers[body] for body in of_request] for of_request in bodies]
     names = _names(owner, requests, engine_ids, records)
@@ -142,7 +142,7 @@ def _search_both(
     if is_filled:
         hits = _with_local_hits(owner, requests, hits, ranked, has_other_remotes=has_other_remotes)
     return [
-        build_result(request, found, _full_at(of_request, its_records))
+        replace(build_result(request, found, _full_at(of_request, its_records)), degraded=degraded)
         for request, found, of_request, its_records in zip(requests, hits, payloads, records, strict=True)
     ]
 

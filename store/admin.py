@@ -11,7 +11,6 @@ from store.models import (
     EmbeddingSpace,
     FactPage,
     IndexStatistics,
-    IndexVersion,
     Memory,
     PendingDeletion,
     PendingEmbedding,
@@ -50,13 +49,6 @@ class _ScopedAdmin(ReadOnlyAdmin):
 class IndexStatisticsAdmin(_ScopedAdmin):
     list_display = ("user", "app_id", "project_id", "documents", "tokens")
     list_filter = ("app_id",)
-
-
-@admin.register(IndexVersion)
-class IndexVersionAdmin(ReadOnlyAdmin):
-    list_display = ("tokenizer", "built_at")
-    list_filter = ("built_at",)
-    search_fields = ("tokenizer__startswith",)
 
 
 @admin.register(FactPage)

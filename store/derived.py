@@ -1,7 +1,8 @@
 """The stores that are derived from memories: each can be thrown away and made again from the rows.
 
-Guarantees: what `add` and `remove` write is in the transaction of the memory, so a reader sees both or none; a store
-that another version wrote is made again, and `differences` names one that does not agree with the rows.
+Guarantees: what `add` and `remove` write is in the transaction of the memory, so a reader sees both or none; each store
+says which version wrote it, and what another version wrote is not read: searches say so until it is made again, beside
+searches and writes. `differences` names a store that does not agree with the rows.
 
 Ours, because a search reads one user's part of all stores in one statement. Not chosen: triggers, which know no tokens
 and vectors, and a search server, whose index lies outside the transaction. It costs a write to each store per memory.
@@ -10,44 +11,67 @@ and vectors, and a search server, whose index lies outside the transaction. It c
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.backends.utils import CursorWrapper
+from django.db.models import Exists, OuterRef
 
-from core.persistence.database_errors import database_errors
+from core.persistence import database_errors
 from core.persistence.sql import temporary_data_on_disk
 from store import rollups
-from store.index import keyword, pages
+from store.index import keyword, pages, rewriting
 from store.index.keyword import Entry
-from store.models import IndexStatistics, Memory
+from store.models import FactPage, IndexStatistics, Memory, Owned, VectorPage
+from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
 from store.vectors import fill as vectors
+from store.vectors import layout as vector_layout
 from store.vectors import pages as vector_pages
 
 BATCH_ROWS: Final = 500
 _SAMPLED_OWNERS: Final = 200
 _SAMPLED_MEMORIES: Final = 20_000
 """Together; of an owner with more, whose comparison would fill the memory, only the totals are compared."""
+_SCOPE: Final = ("user_id", "app_id", "project_id")
+_OWNER: Final = ("user_id", "user__user_id", "app_id", "project_id")
 Add = Callable[[CursorWrapper, Owner, Mapping[Memory, Entry]], None]
 Remove = Callable[[CursorWrapper, Owner, Mapping[int, Entry]], None]
+
+
+class Version(NamedTuple):
+    """The version of a store: what a column of its rows says of all that this version wrote."""
+
+    rows: type[Owned]
+    column: str
+    value: str | int
+
+    def outdated(self) -> list[Owner]:
+        """Return the owners of whom another version wrote rows."""
+        others = self.rows._default_manager.exclude(**{self.column: self.value})  # noqa: SLF001  Django documents it
+        return [Owner(*one) for one in others.order_by().values_list(*_OWNER).distinct()]
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
     """A store that is derived from memories.
 
-    `add` and `remove` are called in the transaction that writes the rows. `is_current`: this version wrote all of it.
-    `rebuild` makes it again from the rows and yields the number of memories of each step; it may be stopped and begun
-    again. `differences` compares it with the rows of some owners, and its totals with those of all.
+    `add` and `remove` are called in the transaction that writes the rows. Without a `version`, a migration makes the
+    store again whenever it changes. `rebuild` makes it again from the rows of some owners, or of all, and yields the
+    number of memories of each step; it may be stopped and begun again. `differences` compares it with the rows of some
+    owners, and its totals with those of all.
     """
 
     name: str
+    version: Version | None
     add: Add
     remove: Remove
-    is_current: Callable[[], bool]
-    rebuild: Callable[[], Iterator[int]]
+    rebuild: Callable[[Collection[Owner] | None], Iterator[int]]
     differences: Callable[[Sequence[Owner]], Iterator[str]]
+
+    def outdated(self) -> list[Owner]:
+        """Return the owners of whom another version wrote a part of it."""
+        return self.version.outdated() if self.version else []
 
 
 def add(owner: Owner, entries: Mapping[Memory, Entry]) -> None:
@@ -90,7 +114,7 @@ def fill(batch_rows: int = BATCH_ROWS) -> Iterator[int]:
     """Index all pending memories, yielding the size of each batch. Raises: `EngineUnavailable`."""
     pending = Memory.objects.filter(keyword.PENDING).select_related("user").order_by("pk")[:batch_rows]
     while True:
-        with database_errors():
+        with database_errors.database_errors():
             batch = list(pending.all())
             if not batch:
                 return
@@ -120,38 +144,51 @@ def _index(memories: list[Memory]) -> None:
 
 def empty_keywords() -> None:
     """Empty the keyword index, and with it the facts of what it holds."""
-    with database_errors(), temporary_data_on_disk(), transaction.atomic():
+    with database_errors.database_errors(), temporary_data_on_disk(), transaction.atomic():
         keyword.empty()
         pages.empty()
         Memory.objects.filter(is_indexed=True).update(is_indexed=False, token_count=0)
 
 
-def _rebuild_keywords() -> Iterator[int]:
-    empty_keywords()
-    yield from fill()
+def _rebuild_keywords(owners: Collection[Owner] | None = None) -> Iterator[int]:
+    with database_errors.database_errors():
+        try:
+            if owners is None:
+                rewriting.remove_orphaned()
+        except DatabaseError as error:
+            if not database_errors.is_index_damaged(error):
+                raise
+            empty_keywords()
+            yield from fill()
+        yield from _of_each(owners, rewriting.rewrite)
 
 
-def _rebuild_facts() -> Iterator[int]:
-    return (pages.rebuild(owner) for owner in _owners())
+def _rebuild_facts(owners: Collection[Owner] | None = None) -> Iterator[int]:
+    return _of_each(owners, lambda owner: iter([pages.rebuild(owner)]))
 
 
-def _rebuild_vectors() -> Iterator[int]:
-    yield from (vector_pages.rebuild(owner) for owner in _owners())
+def _rebuild_vectors(owners: Collection[Owner] | None = None) -> Iterator[int]:
+    yield from _of_each(owners, lambda owner: iter([vector_pages.rebuild(owner)]))
     vectors.mark_missing_pending()
 
 
-def _rebuild_counts() -> Iterator[int]:
-    with database_errors():
+def _rebuild_counts(_owners: Collection[Owner] | None = None) -> Iterator[int]:
+    with database_errors.database_errors():
         rollups.recount()
         yield Memory.objects.count()
 
 
-def _owners() -> Iterator[Owner]:
-    with database_errors():
-        owners = [one.owner for one in IndexStatistics.objects.select_related("user").order_by("pk")]
-    for owner in owners:
-        with database_errors():
-            yield owner
+def _of_each(owners: Collection[Owner] | None, rebuild: Callable[[Owner], Iterator[int]]) -> Iterator[int]:
+    with database_errors.database_errors():
+        for owner in _owners() if owners is None else owners:
+            yield from rebuild(owner)
+
+
+def _owners() -> list[Owner]:
+    """Return the owners of all memories in the stores, also of those that the statistics lack."""
+    counted = IndexStatistics.objects.filter(**{name: OuterRef(name) for name in _SCOPE})
+    lacking = Memory.objects.filter(~Exists(counted), is_indexed=True).order_by().values_list(*_OWNER).distinct()
+    return [Owner(*one) for one in (*IndexStatistics.objects.order_by("pk").values_list(*_OWNER), *lacking)]
 
 
 def _kept_by_triggers(_cursor: CursorWrapper, _owner: Owner, _entries: Collection[object]) -> None:
@@ -160,9 +197,30 @@ def _kept_by_triggers(_cursor: CursorWrapper, _owner: Owner, _entries: Collectio
 
 STORES: Final = (
     # First: its statistics are the lock of all who write for an owner.
-    Derived("keywords", keyword.add, keyword.remove, keyword.is_current, _rebuild_keywords, keyword.differences),
-    Derived("facts", pages.add, pages.remove, pages.is_current, _rebuild_facts, pages.differences),
-    Derived("vectors", vectors.add, vectors.remove, vector_pages.is_current, _rebuild_vectors, vectors.differences),
-    Derived("counts", _kept_by_triggers, _kept_by_triggers, lambda: True, _rebuild_counts, rollups.differences),
+    Derived(
+        "keywords",
+        Version(IndexStatistics, "tokenizer", TOKENIZER_VERSION),
+        keyword.add,
+        keyword.remove,
+        _rebuild_keywords,
+        rewriting.differences,
+    ),
+    Derived(
+        "facts",
+        Version(FactPage, "layout", pages.LAYOUT),
+        pages.add,
+        pages.remove,
+        _rebuild_facts,
+        pages.differences,
+    ),
+    Derived(
+        "vectors",
+        Version(VectorPage, "layout", vector_layout.LAYOUT),
+        vectors.add,
+        vectors.remove,
+        _rebuild_vectors,
+        vectors.differences,
+    ),
+    Derived("counts", None, _kept_by_triggers, _kept_by_triggers, _rebuild_counts, rollups.differences),
 )
 BY_NAME: Final = {store.name: store for store in STORES}

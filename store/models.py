@@ -372,6 +372,13 @@ class IndexStatistics(Owned):
 
     documents = models.BigIntegerField(_("documents"), default=0)
     tokens = models.BigIntegerField(_("tokens"), default=0)
+    tokenizer = models.CharField(
+        _("tokenizer"),
+        max_length=32,
+        default="",
+        db_default="",
+        help_text=_("The version that wrote all entries; empty if several did, with … while they are rewritten."),
+    )
 
     class Meta:
         verbose_name = _("index statistics")
@@ -380,20 +387,6 @@ class IndexStatistics(Owned):
 
     def __str__(self) -> str:
         return f"{self.user_id} {self.app_id}/{self.project_id}"
-
-
-class IndexVersion(models.Model):
-    """The tokenizer that built the keyword index: one row. Another version in the code requires a rebuild."""
-
-    tokenizer = models.CharField(_("tokenizer"), max_length=32)
-    built_at = models.DateTimeField(_("built at"), auto_now=True)
-
-    class Meta:
-        verbose_name = _("index version")
-        verbose_name_plural = _("index versions")
-
-    def __str__(self) -> str:
-        return self.tokenizer
 
 
 # Pages of 256 memories that a search reads as a whole, vectors, and the backlogs of embedding and extraction.

@@ -133,7 +133,7 @@ def set_cover(owner: Owner, covers: Mapping[str, Cover]) -> None:
                 memory.is_covered, memory.is_replaced = wanted
                 changed.append(memory)
     Memory.objects.bulk_update(changed, Cover._fields, batch_size=_ROWS_AT_ONCE)
-    pages.write_cover(owner, [memory for memory in changed if memory.is_indexed])
+    pages.update(owner, [memory for memory in changed if memory.is_indexed])
 
 
 def uncover(owner: Owner, memories: Iterable[Memory]) -> None:
@@ -142,13 +142,13 @@ def uncover(owner: Owner, memories: Iterable[Memory]) -> None:
     for memory in shown:
         memory.is_covered, memory.is_replaced = Cover()
     Memory.objects.bulk_update(shown, Cover._fields, batch_size=_ROWS_AT_ONCE)
-    pages.write_cover(owner, [memory for memory in shown if memory.is_indexed])
+    pages.update(owner, [memory for memory in shown if memory.is_indexed])
 
 
 def set_sources(owner: Owner, memories: Sequence[Memory]) -> None:
     """Save the `sources` of memories. Call inside a transaction."""
     Memory.objects.bulk_update(memories, ["sources"], batch_size=_ROWS_AT_ONCE)
-    pages.write_cover(owner, [memory for memory in memories if memory.is_indexed])
+    pages.update(owner, [memory for memory in memories if memory.is_indexed])
 
 
 def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:

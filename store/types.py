@@ -178,7 +178,9 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits of a request. `method` is the method used; `degraded` explains why it differs from the requested one.
+    """The hits of a request. `method` is the method used.
+
+    `degraded` explains why it differs from the requested one, or why hits may be missing.
 
     `stopped_at` is the `top_k` at which the engine stopped although there may be more hits; None if there are no more,
     or none that a caller needs.

@@ -77,13 +77,19 @@ def is_damaged() -> bool:
     return _damaged.is_set()
 
 
+def is_index_damaged(error: BaseException) -> bool:
+    """Return True for an error about the keyword index of SQLite alone."""
+    cause = error.__cause__ or error
+    return getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_CORRUPT_VTAB
+
+
 def explain(error: BaseException) -> EngineUnavailable | None:
     """Return the caller's error for a persistent database error, None for any other error. Damage is recorded."""
     if isinstance(error, (DatabaseDamaged, DatabaseNotWritable)):
         return error
     cause = error.__cause__ or error
     code, sqlstate = getattr(cause, "sqlite_errorcode", None) or 0, getattr(cause, "sqlstate", None)
-    if code == sqlite3.SQLITE_CORRUPT_VTAB:
+    if is_index_damaged(error):
         return DatabaseDamaged(_INDEX_DAMAGED)
     if code & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         note_damage()

@@ -61,7 +61,7 @@ def comparison_of(owner: Owner, memory: Memory) -> Comparison | None:
 
     They have the same kind and are for all agents or for its agent.
     """
-    [best] = rank(owner, [SearchRequest(memory.text[:_MAX_CHARS], method="keyword", top_k=MAX_TOP_K)])
+    [best], _degraded = rank(owner, [SearchRequest(memory.text[:_MAX_CHARS], method="keyword", top_k=MAX_TOP_K)])
     found = _live(owner).filter(
         pk__in=[pk for pk, _score in best],
         pk__lt=memory.pk,

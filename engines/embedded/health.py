@@ -12,7 +12,7 @@ from core.background.model_calls import backlog
 from core.messages import Message as _
 from engines.embedded import llm, media, media_models, reranker
 from store.index import keyword
-from store.models import Memory, PendingEmbedding, PendingExtraction, PendingMedia
+from store.models import IndexStatistics, Memory, PendingEmbedding, PendingExtraction, PendingMedia
 from store.port import MODEL_ENDPOINTS, Health
 from store.text.tokens import TOKENIZER_VERSION
 from store.vectors import spaces
@@ -34,11 +34,13 @@ def check(timeout_seconds: float) -> Health:
     data["ocr"] = {"engine": settings.MEMORY_GATEWAY_OCR}
     try:
         with _statement_timeout(timeout_seconds):
-            built_by, state = keyword.version(), "ok"
-            if built_by is not None and built_by != TOKENIZER_VERSION:
+            versions, state = IndexStatistics.objects.order_by().values_list("tokenizer", flat=True), "ok"
+            built_by = versions.exclude(tokenizer=TOKENIZER_VERSION).first()
+            if built_by is not None:
                 state = "rebuild_needed"
             elif Memory.objects.filter(keyword.PENDING).exists():
                 state = "rebuilding"
+            built_by = versions.first() if built_by is None else built_by
             data["index"] = {"status": state, "tokenizer": TOKENIZER_VERSION, "built_by": built_by}
             if (wanted := wanted_model()) is not None:
                 data["embeddings"] = _embedding_state(wanted)

@@ -2,27 +2,27 @@
 
 Every token begins with a short hash of its user and scope, so a lookup reads the postings of that user only. Statistics
 are kept per user and scope too, and change in the same transaction as the entries.
+
+They say which version of the tokenizer wrote the entries. Those of another version are not read, because the prefix
+names the version too; they are removed by what the index holds, because their tokens cannot be computed.
 """
 
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple, Self
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
-from django.db.models import Count, Q, Sum
+from django.db.models import Q
 
 from core import readable
-from core.errors import EngineUnavailable
-from core.messages import MANAGE
-from core.messages import Message as _
 from documents.mime_types import search_words_of
 from store.index import VENDORS
-from store.index.schema import PREFIX_CHARS
-from store.models import IndexStatistics, IndexVersion, Memory, State, owned_by, owner_values
+from store.index.schema import PREFIX_CHARS, mark_of
+from store.models import IndexStatistics, Memory, State, owner_values
 from store.text.tokens import TOKENIZER_VERSION, day_tokens, tokenize, weight
 from store.types import Owner
 
@@ -39,11 +39,16 @@ IS_FILLED = """
 """
 """SQL with the parameters `owner_values`: returns a row if the index has an entry of the owner."""
 _UPDATE_STATISTICS = """
-    INSERT INTO store_indexstatistics (user_id, app_id, project_id, documents, tokens)
-    SELECT %s, %s, %s, %s, %s WHERE EXISTS (SELECT 1 FROM store_indexversion WHERE tokenizer = %s)
+    INSERT INTO store_indexstatistics (user_id, app_id, project_id, documents, tokens, tokenizer)
+    VALUES (%s, %s, %s, %s, %s, %s)
     ON CONFLICT (user_id, app_id, project_id) DO UPDATE SET
         documents = store_indexstatistics.documents + excluded.documents,
-        tokens = store_indexstatistics.tokens + excluded.tokens
+        tokens = store_indexstatistics.tokens + excluded.tokens,
+        tokenizer = CASE
+            WHEN store_indexstatistics.tokenizer IN (excluded.tokenizer, %s) THEN store_indexstatistics.tokenizer
+            WHEN excluded.documents < 0 THEN store_indexstatistics.tokenizer
+            ELSE '' END
+    RETURNING tokenizer
 """
 
 
@@ -86,17 +91,26 @@ class Prepared:
         content, entry = self._entries[memory.pk]
         return entry if content == _content_of(memory) else entry_of(memory)
 
+    def is_of(self, memory: Memory) -> bool:
+        """Return True if the memory has not changed since."""
+        return self._entries[memory.pk][0] == _content_of(memory)
+
+
+def prefix_of(owner: Owner) -> str:
+    """Return the first characters of all of the owner's tokens that this version writes."""
+    return owner_prefix(owner) + mark_of(TOKENIZER_VERSION)
+
 
 @lru_cache(maxsize=4096)
-def prefix_of(owner: Owner) -> str:
-    """Return the first characters of all of the owner's tokens: 60 bits of a hash of user and scope."""
+def owner_prefix(owner: Owner) -> str:
+    """Return the first characters of the owner's tokens of all versions: 60 bits of a hash of user and scope."""
     name = "\0".join((str(owner.user_pk), owner.app_id, owner.project_id))
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     return base64.b32encode(digest).decode().lower()[:PREFIX_CHARS]
 
 
 def add(cursor: CursorWrapper, owner: Owner, entries: Mapping[Memory, Entry]) -> None:
-    """Add saved memories to the index. Raises: `EngineUnavailable` for an index of another tokenizer."""
+    """Add saved memories to the index."""
     _update_statistics(cursor, owner, len(entries), sum(entry.length for entry in entries.values()))
     for rows in _batches({memory.pk: entry.packed for memory, entry in entries.items()}):
         VENDORS[connection.vendor].add(cursor, prefix_of(owner), rows)
@@ -104,9 +118,13 @@ def add(cursor: CursorWrapper, owner: Owner, entries: Mapping[Memory, Entry]) ->
 
 def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) -> None:
     """Remove memories (by row id) from the index."""
-    _update_statistics(cursor, owner, -len(entries), -sum(entry.length for entry in entries.values()))
-    for rows in _batches({row: entry.packed for row, entry in entries.items()}):
-        VENDORS[connection.vendor].remove(cursor, prefix_of(owner), rows)
+    written_by = _update_statistics(cursor, owner, -len(entries), -sum(entry.length for entry in entries.values()))
+    prefix, packed = prefix_of(owner), {row: entry.packed for row, entry in entries.items()}
+    if written_by != TOKENIZER_VERSION:
+        prefix = owner_prefix(owner)
+        packed = packed_of(VENDORS[connection.vendor].entries(cursor, prefix, list(entries)))
+    for rows in _batches(packed):
+        VENDORS[connection.vendor].remove(cursor, prefix, rows)
 
 
 def merge() -> bool:
@@ -122,72 +140,25 @@ def is_filled(owner: Owner) -> bool:
         return cursor.fetchone() is not None
 
 
+def packed_of(counts: Mapping[int, Mapping[str, int]]) -> dict[int, str]:
+    """Return entries that the index holds, by row id, as `Entry.packed`."""
+    return {pk: Entry.of(tokens, 0).packed for pk, tokens in counts.items()}
+
+
+def rewriting_by_this() -> str:
+    """Return what the statistics say while this version writes entries of another one again."""
+    return f"{TOKENIZER_VERSION}…"
+
+
 def clear() -> None:
     """Remove all entries."""
     VENDORS[connection.vendor].clear()
 
 
 def empty() -> None:
-    """Empty the index of all users, with its statistics; it is one of this tokenizer then."""
+    """Empty the index of all users, with its statistics."""
     clear()
     IndexStatistics.objects.all().delete()
-    IndexVersion.objects.all().delete()
-    IndexVersion.objects.create(tokenizer=TOKENIZER_VERSION)
-
-
-def is_current() -> bool:
-    """Return True if this tokenizer built the index, or it is empty."""
-    return version() in {None, TOKENIZER_VERSION}
-
-
-def differences(owners: Sequence[Owner]) -> Iterator[str]:
-    """Compare the index of some owners with their memories, and the totals of all; yield the differences."""
-    indexed = Memory.objects.filter(is_indexed=True)
-    with connection.cursor() as cursor:
-        found = VENDORS[connection.vendor].indexed(cursor)
-    expected = set(indexed.filter(token_count__gt=0).values_list("pk", flat=True))
-    if missing := len(expected - found):
-        yield f"{missing:,} memories are missing"
-    empty = set(indexed.filter(token_count=0).values_list("pk", flat=True))
-    if surplus := len(found - expected - empty):
-        yield f"{surplus:,} entries are orphaned"
-    counted = IndexStatistics.objects.aggregate(documents=Sum("documents"), tokens=Sum("tokens"))
-    are = indexed.aggregate(documents=Count("pk"), tokens=Sum("token_count"))
-    for name, number in are.items():
-        if (counted[name] or 0) != (number or 0):
-            yield f"the statistics count {counted[name] or 0:,} {name} instead of {number or 0:,}"
-    for owner in owners:
-        if wrong := _differing(owner):
-            yield f"{wrong:,} memories of {owner.user_id} have other words"
-
-
-def _differing(owner: Owner) -> int:
-    """Return how many of an owner's memories have another entry than their row gives."""
-    memories = Memory.objects.filter(owned_by(owner), is_indexed=True)
-    vendor, prefix = VENDORS[connection.vendor], prefix_of(owner)
-    fresh = {memory.pk: vendor.counts_of(prefix, entry_of(memory).packed) for memory in memories.iterator()}
-    with connection.cursor() as cursor:
-        held = vendor.entries(cursor, prefix, list(fresh))
-    return sum(held.get(pk, {}) != fresh.get(pk, {}) for pk in held.keys() | fresh.keys())
-
-
-def version() -> str | None:
-    """Return the version of the tokenizer that built the index; None for an empty index."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT tokenizer FROM store_indexversion ORDER BY id LIMIT 1")
-        row = cursor.fetchone()
-    return row[0] if row else None
-
-
-def require_current_version() -> None:
-    """Raise `EngineUnavailable` if another tokenizer built the index; record this one for an empty index."""
-    built_by = version()
-    if built_by is None:
-        IndexVersion.objects.create(tokenizer=TOKENIZER_VERSION)
-    elif built_by != TOKENIZER_VERSION:
-        raise EngineUnavailable(
-            _("The keyword index was built by another version. Run `%(manage)s rebuild`.", manage=MANAGE)
-        )
 
 
 def _batches(packed: Mapping[int, str]) -> Iterator[list[tuple[int, str]]]:
@@ -198,8 +169,8 @@ def _batches(packed: Mapping[int, str]) -> Iterator[list[tuple[int, str]]]:
 
 
 def _content_of(memory: Memory) -> tuple[object, ...]:
-    """Return the values that the entry of a memory depends on."""
-    return memory.text, memory.chunk_index, memory.created_at_ms, memory.payload
+    """Return the values that the entry of a memory depends on, and whether it has one."""
+    return memory.is_indexed, memory.text, memory.chunk_index, memory.created_at_ms, memory.payload
 
 
 def _tokens_of(memory: Memory) -> list[str]:
@@ -226,13 +197,8 @@ def _tokens_of_day(number: int) -> tuple[str, ...]:
     return tuple(day_tokens(readable.moment(number * _DAY_MS).date()))
 
 
-def _update_statistics(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> None:
-    """Update the statistics of an index of this tokenizer, whose row is the lock of all who write for the owner.
-
-    Raises: `EngineUnavailable` for an index of another tokenizer.
-    """
-    values = [*owner_values(owner), documents, tokens, TOKENIZER_VERSION]
+def _update_statistics(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> str:
+    """Update the statistics, whose row is the lock of all who write for the owner; return who wrote the entries."""
+    values = [*owner_values(owner), documents, tokens, TOKENIZER_VERSION, rewriting_by_this()]
     cursor.execute(_UPDATE_STATISTICS, values)
-    if cursor.rowcount == 0:
-        require_current_version()
-        cursor.execute(_UPDATE_STATISTICS, values)
+    return str(cursor.fetchone()[0])

@@ -151,11 +151,12 @@ def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) ->
             cursor.execute(_WRITE, [*owned, number, remaining.tobytes(), orjson.dumps(used).decode()])
 
 
-def write_cover(owner: Owner, memories: Collection[Memory]) -> None:
-    """Write the kinds of saved memories again (`store.cover`). Call inside the transaction that changes them."""
+def update(owner: Owner, memories: Collection[Memory]) -> None:
+    """Write the kind (`store.cover`) and the token count of saved memories again. Call in the transaction that does."""
     if not memories:
         return
-    owned, kinds = owner_values(owner), {memory.id: cover.kind_of(memory) for memory in memories}
+    owned = owner_values(owner)
+    written = {memory.id: (cover.kind_of(memory), memory.token_count) for memory in memories}
     list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))  # the lock of all writers of the pages
     with connection.cursor() as cursor:
         cursor.execute(_ALL, owned)
@@ -165,8 +166,8 @@ def write_cover(owner: Owner, memories: Collection[Memory]) -> None:
             return
         for number, packed, names, _layout in pages:
             facts = np.frombuffer(packed, FACTS).copy()
-            changed = [place for place, pk in enumerate(facts["pk"].tolist()) if pk in kinds]
-            facts["cover"][changed] = [kinds[pk] for pk in facts["pk"][changed].tolist()]
+            changed = [place for place, pk in enumerate(facts["pk"].tolist()) if pk in written]
+            facts[["cover", "length"]][changed] = [written[pk] for pk in facts["pk"][changed].tolist()]
             if changed:
                 cursor.execute(_WRITE, [*owned, number, facts.tobytes(), names])
 
@@ -191,17 +192,12 @@ def rebuild(owner: Owner, *, if_outdated: bool = False) -> int:
         return Memory.objects.filter(owned_by(owner), is_indexed=True).count()
 
 
-def is_current() -> bool:
-    """Return True if all pages have the layout of this version."""
-    return not FactPage.objects.exclude(layout=LAYOUT).exists()
-
-
 def differences(owners: Sequence[Owner]) -> Iterator[str]:
     """Compare the pages of some owners with their memories, and the totals of all; yield the differences."""
     of_layout = FactPage.objects.filter(layout=LAYOUT)
     held = sum(len(facts) // FACTS.itemsize for facts in of_layout.values_list("facts", flat=True).iterator())
     indexed = Memory.objects.filter(is_indexed=True).count()
-    if is_current() and held != indexed:
+    if held != indexed and not FactPage.objects.exclude(layout=LAYOUT).exists():
         yield f"the pages hold {held:,} memories instead of {indexed:,}"
     for owner in owners:
         written = of_layout.filter(owned_by(owner)).values_list("number", "facts", "names")

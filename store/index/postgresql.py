@@ -62,7 +62,7 @@ def entries(cursor: CursorWrapper, prefix: str, pks: Sequence[int]) -> dict[int,
     """Return the count of each token of the memories, without `prefix`, by row id."""
     found: dict[int, dict[str, int]] = {}
     cursor.execute(
-        "SELECT k.memory_id, u.lexeme, u.positions[1] FROM store_keywords k, unnest(k.tokens) u "
+        "SELECT k.memory_id, u.lexeme, COALESCE(u.positions[1], 1) FROM store_keywords k, unnest(k.tokens) u "
         "WHERE k.memory_id = ANY(%s) AND starts_with(u.lexeme, %s)",
         [list(pks), prefix],
     )

@@ -12,6 +12,9 @@ from typing import Any, Final
 WORD: Final = "="
 """The first character of the entries without prefix. A prefix has letters and digits."""
 PREFIX_CHARS: Final = 12
+_MARK: Final = "~"
+"""Around the version in a prefix. No token begins with it."""
+_UNMARKED_VERSION: Final = "3"
 # Every character that a token may hold; only the space separates tokens.
 CHARACTERS = "!\"\"#$%&''()*+,-./:;<=>?@[\\]^_`{|}~"
 
@@ -31,6 +34,16 @@ _DROP = {
     "sqlite": ("DROP TABLE store_keyword_postings", "DROP TABLE store_keywords"),
     "postgresql": ("DROP TABLE store_keywords",),
 }
+
+
+def mark_of(version: str) -> str:
+    """Return what a version of the tokenizer puts before its tokens, after the characters of the owner."""
+    return "" if version == _UNMARKED_VERSION else f"{_MARK}{version}{_MARK}"
+
+
+def without_mark(token: str) -> str:
+    """Return a token without the mark of the version that wrote it."""
+    return token.split(_MARK, 2)[2] if token.startswith(_MARK) else token
 
 
 def install(schema_editor: Any) -> None:

@@ -11,7 +11,7 @@ import orjson
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from store.index.schema import WORD
+from store.index.schema import WORD, without_mark
 
 JSON_LIST = "SELECT value FROM json_each(%s)"
 """A subquery of the texts in one parameter, a JSON list."""
@@ -42,7 +42,10 @@ def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> 
 
 
 def remove(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
-    """Remove memories from the index; the tokens must be those that they were indexed with."""
+    """Remove memories from the index; the tokens must be those that they were indexed with.
+
+    Without a prefix they are all that `entries` returned without one.
+    """
     cursor.executemany(
         "INSERT INTO store_keywords (store_keywords, rowid, tokens) VALUES ('delete', %s, %s)",
         _entries(prefix, rows),
@@ -61,12 +64,16 @@ def indexed(cursor: CursorWrapper) -> set[int]:
     return {row for (row,) in cursor.fetchall()}
 
 
-def entries(cursor: CursorWrapper, prefix: str, _pks: Sequence[int]) -> dict[int, dict[str, int]]:
-    """Return the count of each token that begins with `prefix`, without it, by row id."""
+def entries(cursor: CursorWrapper, prefix: str, pks: Sequence[int]) -> dict[int, dict[str, int]]:
+    """Return the count of each token of the memories that begins with `prefix`, without it, by row id.
+
+    All entries that begin with `prefix` are read: the index knows no tokens of a memory.
+    """
     found: dict[int, dict[str, int]] = {}
     cursor.execute(
-        "SELECT doc, term, count(*) FROM store_keyword_postings WHERE term >= %s AND term < %s GROUP BY doc, term",
-        [prefix, prefix + chr(0x10FFFF)],
+        "SELECT doc, term, count(*) FROM store_keyword_postings WHERE term >= %s AND term < %s "
+        "AND doc IN (SELECT value FROM json_each(%s)) GROUP BY doc, term",
+        [prefix, prefix + chr(0x10FFFF), orjson.dumps(list(pks)).decode()],
     )
     for row, term, count in cursor.fetchall():
         found.setdefault(row, {})[term.removeprefix(prefix)] = count
@@ -87,10 +94,12 @@ def merge(cursor: CursorWrapper) -> bool:
 
 def _entries(prefix: str, rows: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
     """Return the tokens with their prefix, and each token once as a word of all users."""
+    if not prefix:
+        return list(rows)
     return [
         (pk, f"{prefix}{tokens.replace(' ', f' {prefix}')} {_words(tokens)}" if tokens else "") for pk, tokens in rows
     ]
 
 
 def _words(tokens: str) -> str:
-    return " ".join(f"{WORD}{token}" for token in dict.fromkeys(tokens.split(" ")))
+    return " ".join(f"{WORD}{without_mark(token)}" for token in dict.fromkeys(tokens.split(" ")))

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from core.messages import MANAGE, joined
+from core.messages import Message as _
 from store.index import keyword
 from store.search import common_terms, ranking, records, snapshot
 from store.search.candidates import candidate_mask, sessions_of
@@ -23,6 +25,10 @@ from store.types import Hit, Owner, SearchRequest, SearchResult
 from store.vectors import pages, spaces
 from store.vectors.spaces import Serving
 
+INCOMPLETE: Final = _(
+    "Another version wrote a part of the index, so memories may be missing until `%(manage)s rebuild` has run.",
+    manage=MANAGE,
+)
 MAX_TERMS: Final = 2048
 MAX_RELATED_TERMS: Final = 64
 Ranked = tuple[int, Score]
@@ -56,7 +62,7 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
         SearchResult(
             tuple(hits_of(owner, [*ranker.rescore(request, plan, ranked, rows), *unranked], rows)),
             plan.method,
-            plan.degraded,
+            ranker.degraded(plan),
         )
         for request, plan, ranked, unranked in zip(requests, plans, best, profiles, strict=True)
     ]
@@ -64,14 +70,17 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
 
 def rank(
     owner: Owner, requests: Sequence[SearchRequest], *, left_out: Collection[int] | None = None
-) -> list[list[Ranked]]:
-    """Return the best memories for each request by its own words, best first. One SQL statement, rarely two.
+) -> tuple[list[list[Ranked]], str | None]:
+    """Return the best memories for each request by its own words, best first, and why some may be missing.
 
-    `left_out` are kinds of memories (`store.cover`), by default those that are not shown.
+    `left_out` are kinds of memories (`store.cover`), by default those that are not shown. One SQL statement, rarely
+    two.
     """
     plan = SearchPlan("keyword")
     ranker = _ranker(owner, requests, [plan] * len(requests), None, with_related=False, left_out=left_out)
-    return [ranker.best(request, plan) if ranker else [] for request in requests]
+    if ranker is None:
+        return [[] for _request in requests], None
+    return [ranker.best(request, plan) for request in requests], ranker.degraded(plan)
 
 
 def terms_of(query: str, *, with_related: bool) -> QueryTerms:
@@ -174,6 +183,13 @@ class _Ranker:
         chosen = self._select(documents[keywords.totals[documents] > 0], keywords.totals, request.top_k)
         legs = keywords.legs(chosen, range(1, len(chosen) + 1))
         return self._scored(chosen, keywords.totals, [{"keyword": leg} for leg in legs])
+
+    def degraded(self, plan: SearchPlan) -> str | None:
+        """Return why the results differ from those of the requested method, or may be incomplete."""
+        lacks_entries = self._snapshot.lacks_entries and plan.method != "vector"
+        if not (lacks_entries or self._snapshot.lacks_vectors):
+            return plan.degraded
+        return joined(" ", filter(None, [plan.degraded, INCOMPLETE]))
 
     def has_match(self, request: SearchRequest) -> bool:
         """Return True if a term of the query itself is in a memory that the request covers."""

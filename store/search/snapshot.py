@@ -24,6 +24,7 @@ from store import cover
 from store.index import VENDORS, pages
 from store.index.pages import FACTS, LAYOUT, NAMED, Facts
 from store.models import owner_values
+from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
 from store.vectors.layout import LAYOUT as VECTOR_LAYOUT
 from store.vectors.spaces import IS_SERVING, Serving
@@ -40,7 +41,7 @@ _EXCLUDED_PART: Final = f"""
     CASE WHEN state <> 'live' THEN {_HIDDEN} WHEN memory_type = 'profile' THEN {_PROFILE} ELSE {_PENDING} END
 """
 _BASE_PARTS: Final = f"""
-    SELECT {_STATISTICS} AS part, documents AS number, tokens AS amount, CAST(NULL AS text) AS name,
+    SELECT {_STATISTICS} AS part, documents AS number, tokens AS amount, CAST(tokenizer AS text) AS name,
         CAST(NULL AS text) AS list, CAST(NULL AS {{blob}}) AS data, CAST(NULL AS {{blob}}) AS more
     FROM store_indexstatistics WHERE {_OWNED}
     UNION ALL SELECT {_FACTS}, number, layout, names, NULL, facts, NULL FROM store_factpage WHERE {_OWNED}
@@ -52,8 +53,8 @@ _BASE_PARTS: Final = f"""
 _POSTINGS_PART: Final = f" UNION ALL SELECT {_POSTINGS}, number, 0, NULL, docs, NULL, NULL FROM ({{found}}) found"
 _SESSIONS_PART: Final = f" UNION ALL SELECT {_SESSIONS}, id, 0, session_id, NULL, NULL, NULL FROM store_session"
 _VECTORS_PART: Final = (
-    f" UNION ALL SELECT {_VECTORS}, number, 0, NULL, NULL, rows, codes FROM store_vectorpage"
-    f" WHERE {_OWNED} AND space_id = %s AND layout = {VECTOR_LAYOUT}"
+    f" UNION ALL SELECT {_VECTORS}, number, layout, NULL, NULL, rows, codes FROM store_vectorpage"
+    f" WHERE {_OWNED} AND space_id = %s"
     f" UNION ALL SELECT {_SPACE}, id, 0, NULL, NULL, NULL, NULL FROM store_embeddingspace WHERE {IS_SERVING}"
 )
 
@@ -77,7 +78,8 @@ class Snapshot:
     Speaker, sender and agent in `facts` are positions in `names`. `pending` masks unprocessed messages. The user's
     `profiles` (row ids) are not documents: searches do not rank them. `sessions` are the requested ones: row id by
     session id. `documents` and `tokens` are totals that include hidden memories. Read `with_hidden`, the snapshot
-    includes memories that the user hid.
+    includes memories that the user hid. `lacks_entries`, `lacks_vectors`: another version
+    wrote some, which were not read.
     """
 
     documents: int
@@ -90,6 +92,8 @@ class Snapshot:
     postings: Postings
     vectors: Sequence[tuple[bytes, bytes]] = ()
     profiles: Sequence[int] = ()
+    lacks_entries: bool = False
+    lacks_vectors: bool = False
 
     def without(self, terms: Collection[int]) -> Self:
         """Return the snapshot without the postings of some terms."""
@@ -178,7 +182,8 @@ def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool, left_out: Co
         facts = facts[~np.isin(facts["session"], closed)]
     if len(hidden) and len(facts):
         facts = facts[~np.isin(facts["pk"], hidden)]
-    documents, tokens = parts[_STATISTICS][0][1:3] if parts[_STATISTICS] else (0, 0)
+    documents, tokens, tokenizer = parts[_STATISTICS][0][1:4] if parts[_STATISTICS] else (0, 0, TOKENIZER_VERSION)
+    vectors = [(row[5], row[6]) for row in parts[_VECTORS] if row[2] == VECTOR_LAYOUT]
     pending = _ids_of(parts[_PENDING])
     pks = np.ascontiguousarray(facts["pk"])
     return Snapshot(
@@ -190,8 +195,10 @@ def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool, left_out: Co
         pending=np.isin(pks, pending) if len(pending) else np.zeros(len(facts), np.bool_),
         sessions={row[3]: row[1] for row in parts[_SESSIONS]},
         postings=_postings(parts[_POSTINGS], pks),
-        vectors=[(row[5], row[6]) for row in parts[_VECTORS]],
+        vectors=vectors,
         profiles=_ids_of(parts[_PROFILE]).tolist(),
+        lacks_entries=tokenizer != TOKENIZER_VERSION,
+        lacks_vectors=len(vectors) < len(parts[_VECTORS]),
     )
 
 

@@ -114,7 +114,7 @@ def differences(owners: Sequence[Owner]) -> Iterator[str]:
     if orphaned := unindexed.exclude(memory__memory_type=Memory.Type.EPISODE).count():  # others wait for the index
         yield f"{orphaned:,} vectors are of memories that no index holds"
     usable = Embedding.objects.exclude(vector=_NO_VECTOR).count()
-    if pages.is_current() and (held := pages.count()) != usable:
+    if (held := pages.count()) not in {None, usable}:
         yield f"the pages hold {held:,} vectors instead of {usable:,}"
     for owner in owners:
         of_owner = Embedding.objects.filter(

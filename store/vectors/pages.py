@@ -103,13 +103,10 @@ def rebuild(owner: Owner) -> int:
         return sum(_rewrite(owner, space) for space in EmbeddingSpace.objects.values_list("pk", flat=True))
 
 
-def is_current() -> bool:
-    """Return True if all pages have the layout of this version."""
-    return not VectorPage.objects.exclude(layout=LAYOUT).exists()
-
-
-def count() -> int:
-    """Return the number of vectors in all pages of this layout."""
+def count() -> int | None:
+    """Return the number of vectors in all pages, None if some have another layout."""
+    if VectorPage.objects.exclude(layout=LAYOUT).exists():
+        return None
     of_layout = VectorPage.objects.filter(layout=LAYOUT).values_list("rows", flat=True)
     return sum(len(rows) // ROWS.itemsize for rows in of_layout.iterator())
 

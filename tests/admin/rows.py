@@ -37,7 +37,6 @@ from store.models import (
     EmbeddingSpace,
     FactPage,
     IndexStatistics,
-    IndexVersion,
     Memory,
     PendingDeletion,
     PendingEmbedding,
@@ -128,10 +127,6 @@ def memory(number: int) -> Memory:
 
 def statistics(number: int) -> IndexStatistics:
     return IndexStatistics.objects.create(user=user(number), app_id="default", project_id="default", documents=1)
-
-
-def index_version(number: int) -> IndexVersion:
-    return IndexVersion.objects.create(tokenizer=f"tokens-{number}")
 
 
 def day_count(number: int) -> DayCount:
@@ -344,7 +339,6 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     IndexStatistics: statistics,
     DayCount: day_count,
     SessionCount: session_count,
-    IndexVersion: index_version,
     FactPage: fact_page,
     EmbeddingSpace: embedding_space,
     Embedding: embedding,

@@ -21,7 +21,6 @@ TABLES = [
     "store/session",
     "store/memory",
     "store/indexstatistics",
-    "store/indexversion",
     "resources/resource",
     "resources/attachment",
     "operations/lease",

@@ -15,7 +15,7 @@ ROLLING_SINCE = {
     ("profiles", "0002_revision_agent"),
     ("remote", "0002_entries_of_messages"),
     ("resources", "0007_indexes_by_state"),
-    ("store", "0018_counts_by_day"),
+    ("store", "0022_tokenizers_of_owners"),
     ("webhooks", "0002_role"),
 }
 """The last migrations of the upgrade for which all processes stop: `remote.0001` refuses while one runs."""

@@ -17,7 +17,6 @@ OTHER_TABLES: dict[str, str] = {
     "accounts.SignInThrottle": "addresses, and digests of operators' names",
     "store.EmbeddingSpace": "one row for each model",
     "store.DayCount": "counts that database triggers update when rows are removed",
-    "store.IndexVersion": "one row for all",
     "store.Residue": "digests of user ids, which keep new users from the data that an upstream has of erased ones",
     "store.PendingDeletion": "ids that EverOS has to delete, needed after the user's rows are gone",
     "store.SessionCount": "as DayCount",

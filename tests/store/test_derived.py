@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import StringIO
 from itertools import islice
 
@@ -13,24 +14,24 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.models import F
 
-from core.errors import EngineUnavailable
+from accounts.audit import Actor
 from engines.embedded.engine import EmbeddedEngine
+from operations import erase
 from store import derived, storage
-from store.index import keyword, pages
+from store.index import keyword, pages, rewriting, schema
 from store.models import (
     DayCount,
     Embedding,
     FactPage,
     IndexStatistics,
-    IndexVersion,
     Memory,
-    Session,
     SessionCount,
     VectorPage,
 )
+from store.search.search import INCOMPLETE
 from store.table import MemoryTable
-from store.text.tokens import TOKENIZER_VERSION
-from store.types import ListRequest, Owner, Wording
+from store.text.tokens import tokenize
+from store.types import ListRequest, Owner, SearchRequest, Wording
 from store.vectors import fill
 from tests.conftest import Person
 from tests.store.conftest import remember, search, text_message
@@ -92,25 +93,115 @@ def test_memories_deleted_during_a_rebuild_are_not_indexed(filled: EmbeddedEngin
     assert run()[0] == "keywords: 1\n"
 
 
-def test_an_index_of_another_tokenizer_rejects_writes_until_it_is_rebuilt(
-    filled: EmbeddedEngine, alice: Person
+@contextmanager
+def other_version(version: str = "9") -> Iterator[None]:
+    """Tokenize as another version would: backwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keyword, "TOKENIZER_VERSION", version)
+        patch.setattr(keyword, "tokenize", lambda text: [token[::-1] for token in tokenize(text)])
+        yield
+
+
+@pytest.fixture
+def outdated(engine: EmbeddedEngine, alice: Person, bob: Person) -> EmbeddedEngine:
+    """Of what alice and bob have in the index, another version wrote alice's part."""
+    with other_version():
+        remember(engine, alice.owner, "a late payment", "甲方合同付款", "the zebra came")
+    remember(engine, bob.owner, "bob's payment")
+    return engine
+
+
+def found(engine: EmbeddedEngine, owner: Owner, query: str) -> tuple[set[str], bool]:
+    """Return the texts that a search finds, and if it says that some may be missing."""
+    [result] = engine.search(owner, [SearchRequest(query, method="keyword")])
+    assert result.degraded in {None, INCOMPLETE}
+    return {hit.text for hit in result.hits}, result.degraded is not None
+
+
+def held_terms() -> set[str]:
+    """Return all tokens in the index with their prefixes, of all users."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT DISTINCT term FROM store_keyword_postings")
+        else:
+            cursor.execute("SELECT DISTINCT u.lexeme FROM store_keywords k, unnest(k.tokens) u")
+        return {term for (term,) in cursor.fetchall()}
+
+
+def test_entries_of_another_tokenizer_are_not_read_and_searches_say_so(
+    outdated: EmbeddedEngine, alice: Person, bob: Person
 ) -> None:
-    IndexVersion.objects.update(tokenizer="0")
-    assert filled.health(1).data["index"]["status"] == "rebuild_needed"
-    with pytest.raises(EngineUnavailable, match="rebuild"):
-        filled.add(alice.owner, "chat:c9", [text_message("late")])
-    assert not Session.objects.filter(session_id="chat:c9").exists()
+    assert found(outdated, alice.owner, "payment") == (set(), True)
+    assert found(outdated, alice.owner, "tnemyap") == (set(), True)
+    assert found(outdated, bob.owner, "payment") == ({"bob's payment"}, False)
+    assert outdated.health(1).data["index"] == {"status": "rebuild_needed", "tokenizer": "3", "built_by": "9"}
+
+
+def test_no_write_is_refused_beside_entries_of_another_tokenizer(outdated: EmbeddedEngine, alice: Person) -> None:
+    remember(outdated, alice.owner, "a new payment", session="chat:c9")
+    assert found(outdated, alice.owner, "payment") == ({"a new payment"}, True)
+    [zebra] = Memory.objects.filter(text="the zebra came")
+    MemoryTable().replace(alice.owner, {zebra.memory_id: Wording("the lion came", "", None)})
+    assert found(outdated, alice.owner, "lion") == ({"the lion came"}, True)
+    assert not {term for term in held_terms() if "arbez" in term}
+    outdated.delete(alice.owner, "chat:c9")
+    assert found(outdated, alice.owner, "new payment") == (set(), True)
     run()
-    assert IndexVersion.objects.get().tokenizer == TOKENIZER_VERSION
-    assert filled.health(1).data["index"]["status"] == "ok"
-    filled.add(alice.owner, "chat:c9", [text_message("late")])
+    assert found(outdated, alice.owner, "payment") == ({"a late payment"}, False)
+    assert_consistent(alice.owner)
+    assert wrong_stores(derived.sample()) == set()
+    assert not {term for term in held_terms() if "tnemyap" in term}
+
+
+def test_what_two_versions_wrote_is_complete_for_neither(outdated: EmbeddedEngine, alice: Person) -> None:
+    remember(outdated, alice.owner, "a new payment", session="chat:c9")
+    with other_version():
+        assert found(outdated, alice.owner, "tnemyap") == ({"a late payment"}, True)
+        remember(outdated, alice.owner, "an old payment", session="chat:c8")
+    assert found(outdated, alice.owner, "payment") == ({"a new payment"}, True)
+    run()
+    assert found(outdated, alice.owner, "payment") == (
+        {"a late payment", "a new payment", "an old payment"},
+        False,
+    )
+
+
+def test_an_erased_user_leaves_no_token_of_another_version(
+    outdated: EmbeddedEngine, alice: Person, bob: Person
+) -> None:
+    erase.erase(alice.owner.user_pk, actor=Actor.system("test"))
+    prefix = keyword.owner_prefix(bob.owner)
+    assert {term for term in held_terms() if not term.startswith((prefix, schema.WORD))} == set()
+    assert not {term for term in held_terms() if "tnemyap" in term or "zebra" in term or "arbez" in term}
+
+
+def test_a_stopped_rebuild_of_another_version_goes_on(
+    outdated: EmbeddedEngine, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewriting, "_COMPARED_ROWS", 1)
+    next(derived.BY_NAME["keywords"].rebuild([alice.owner]))
+    assert len(found(outdated, alice.owner, "payment 甲方 zebra")[0]) == 1
+    remember(outdated, alice.owner, "a new payment", session="chat:c9")
+    assert found(outdated, alice.owner, "payment")[1]
+    assert run()[0] == "keywords: 4\n"
+    assert found(outdated, alice.owner, "payment") == ({"a late payment", "a new payment"}, False)
+    assert_consistent(alice.owner)
 
 
 def test_a_rebuild_removes_entries_of_rows_deleted_without_the_engine(filled: EmbeddedEngine, alice: Person) -> None:
     Memory.objects.filter(text="the zebra came").delete()
-    run("keywords")
+    run("keywords", "facts")
     assert len(entries_of(alice.owner)) == 4
     assert_consistent(alice.owner)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL checks its index itself")
+def test_a_damaged_index_is_made_again(filled: EmbeddedEngine, alice: Person) -> None:
+    before = search_all(filled, alice)
+    sql_statement("DELETE FROM store_keywords_data WHERE id > 10")
+    run("keywords")
+    assert search_all(filled, alice) == before
+    assert wrong_stores(derived.sample()) == set()
 
 
 def test_copies_of_a_remotes_memories_are_indexed_too(filled: EmbeddedEngine, alice: Person) -> None:

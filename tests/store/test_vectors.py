@@ -16,7 +16,7 @@ from core.limits.concurrency import search_lock
 from core.network.model_endpoint import ModelAddress, Pause
 from engines.embedded.engine import EmbeddedEngine
 from store import derived
-from store.models import Embedding, EmbeddingSpace, IndexVersion, Memory, PendingEmbedding, VectorPage, owned_by
+from store.models import Embedding, EmbeddingSpace, Memory, PendingEmbedding, VectorPage, owned_by
 from store.types import Owner, SearchRequest, SearchResult, Wording
 from store.vectors import fill, pages, spaces
 from store.vectors.client import EmbeddingClient, Model, Vectors, client
@@ -541,4 +541,3 @@ def test_rebuilding_the_index_keeps_the_vectors(engine: EmbeddedEngine, alice: P
     assert search_result(engine, alice.owner, "car").hits == before
     assert_all_embedded(alice.owner)
     assert len(stub.bodies) == calls
-    assert IndexVersion.objects.count() == 1

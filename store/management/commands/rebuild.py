@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from store import derived
 from store.models import Memory
+from store.types import Owner
 
 _NAMES: Final = ", ".join(derived.BY_NAME)
 
@@ -23,8 +24,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, names: list[str], quiet: bool, **options: Any) -> None:
         if unknown := ", ".join(name for name in names if name not in derived.BY_NAME):
             raise CommandError(f"There is no store {unknown}. There are {_NAMES}.")
-        chosen = names or [store.name for store in derived.STORES if not store.is_current()]
-        done = {name: self._follow(name, derived.BY_NAME[name].rebuild()) for name in chosen}
+        chosen = dict.fromkeys(names) if names else _outdated()
+        done = {name: self._follow(name, derived.BY_NAME[name].rebuild(owners)) for name, owners in chosen.items()}
         done["keywords"] = done.get("keywords", 0) + self._follow("keywords", derived.fill())
         if any(done.values()) or names:
             self.stdout.write(", ".join(f"{name}: {number:,}" for name, number in done.items() if number) or "0")
@@ -38,3 +39,8 @@ class Command(BaseCommand):
             done += count
             self.stderr.write(f"{name}: {done:,} of {max(total, done):,} memories")
         return done
+
+
+def _outdated() -> dict[str, list[Owner]]:
+    """Return the stores that another version wrote a part of, with the owners of whom it did."""
+    return {store.name: owners for store in derived.STORES if (owners := store.outdated())}
