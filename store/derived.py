@@ -1,11 +1,11 @@
-"""The stores that are derived from memories: each can be thrown away and made again from the rows.
+"""The stores that are derived from memories: each can be made again from the rows.
 
-Guarantees: what `add` and `remove` write is in the transaction of the memory, so a reader sees both or none; each store
-says which version wrote it, and what another version wrote is not read: searches say so until it is made again, beside
-searches and writes. `differences` names a store that does not agree with the rows.
+Guarantees: `add` and `remove` write in the transaction of the memory, so a reader sees both or none; what another
+version wrote is not read, and searches say so until it is made again, beside them. `differences` names a store that
+disagrees with the rows.
 
-Ours, because a search reads one user's part of all stores in one statement. Not chosen: triggers, which know no tokens
-and vectors, and a search server, whose index lies outside the transaction. It costs a write to each store per memory.
+Ours, because a search reads one user's part of all stores in one statement. Not chosen: triggers, which know no tokens,
+and a search server, outside the transaction. It costs a write to each store per memory.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from django.db import DatabaseError, connection, transaction
 from django.db.backends.utils import CursorWrapper
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Sum
 
 from core.persistence import database_errors
 from core.persistence.sql import temporary_data_on_disk
@@ -110,6 +110,12 @@ def pending_count() -> int:
     return Memory.objects.filter(keyword.PENDING).count()
 
 
+def unread_count() -> int:
+    """Return how many memories searches by word do not find: pending ones, and those that another version wrote."""
+    others = IndexStatistics.objects.exclude(tokenizer=TOKENIZER_VERSION).aggregate(documents=Sum("documents"))
+    return pending_count() + (others["documents"] or 0)
+
+
 def fill(batch_rows: int = BATCH_ROWS) -> Iterator[int]:
     """Index all pending memories, yielding the size of each batch. Raises: `EngineUnavailable`."""
     pending = Memory.objects.filter(keyword.PENDING).select_related("user").order_by("pk")[:batch_rows]
@@ -174,8 +180,7 @@ def _rebuild_vectors(owners: Collection[Owner] | None = None) -> Iterator[int]:
 
 def _rebuild_counts(_owners: Collection[Owner] | None = None) -> Iterator[int]:
     with database_errors.database_errors():
-        rollups.recount()
-        yield Memory.objects.count()
+        yield from rollups.mend()
 
 
 def _of_each(owners: Collection[Owner] | None, rebuild: Callable[[Owner], Iterator[int]]) -> Iterator[int]:

@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from django.db import connection, transaction
 
+from accounts.models import MemoryUser
 from core.persistence import sql
 from core.persistence.sql import rows, temporary_data_on_disk
-from store.models import DayCount
+from store.models import DayCount, Memory
 from store.types import Owner
 
 # The only view that reads `store_memory`, with the conditions of `store.table.visible`. Importance is summed in
@@ -283,8 +284,73 @@ def differences(owners: Sequence[Owner]) -> Iterator[str]:
                 yield f"{wrong:,} counts of {name} of {user_pk} are wrong"
 
 
+_SUMS: Final = ("memories", "low", "mid", "high", "weight")
+_FRESH_DAYS: Final = f"""
+    SELECT {DAY_KEY}, 1 AS memories, low, mid, high, weight FROM store_day_cell
+    WHERE owner <> '' AND memory_row IN {_OF_USER.format("store_memory")}
+"""
+_DAY_KEY_OF_ALL: Final = DAY_KEY.replace("owner", "'' AS owner", 1)
+_FRESH_DAYS_OF_ALL: Final = f"""
+    SELECT {_DAY_KEY_OF_ALL}, {", ".join(_SUMS)} FROM store_daycount WHERE owner <> ''
+"""
+# A count gets the difference of two sums of one moment, which is right beside any writer.
+_MEND_DAYS: Final = f"""
+    INSERT INTO store_daycount ({DAY_KEY}, delta, {", ".join(_SUMS)})
+    SELECT {DAY_KEY}, {{delta}}, {", ".join(f"sum({name})" for name in _SUMS)} FROM (
+        {{fresh}} UNION ALL
+        SELECT {DAY_KEY}, {", ".join(f"-{name}" for name in _SUMS)} FROM store_daycount WHERE owner = %s
+    ) AS counted
+    GROUP BY {DAY_KEY} HAVING {" OR ".join(f"sum({name}) <> 0" for name in _SUMS)}
+    {MERGE_DAYS}
+"""
+_MEND_SESSIONS: Final = f"""
+    INSERT INTO store_sessioncount ({_SESSION_KEY}, memories, first_ms, last_ms)
+    SELECT {_SESSION_KEY}, sum(memories), COALESCE(min(at_ms), 0), COALESCE(max(at_ms), 0) FROM (
+        SELECT {_SESSION_KEY}, 1 AS memories, created_at_ms AS at_ms FROM store_session_cell
+        WHERE session_row IN {_OF_USER.format("store_session")} UNION ALL
+        SELECT {_SESSION_KEY}, -memories, NULL FROM store_sessioncount
+        WHERE session_row IN {_OF_USER.format("store_session")}
+    ) AS counted
+    GROUP BY {_SESSION_KEY} HAVING sum(memories) <> 0
+    {_MERGE_SESSIONS}
+"""
+_DROP_ORPHANED: Final = (
+    "DELETE FROM store_daycount WHERE owner <> '' AND owner NOT IN (SELECT {user} FROM accounts_memoryuser)",
+    "DELETE FROM store_sessioncount WHERE session_row NOT IN (SELECT id FROM store_session)",
+)
+_OF_VENDOR: Final = {
+    "sqlite": {"delta": "0", "least": "min", "greatest": "max", "user": "id"},
+    "postgresql": {
+        "delta": "(SELECT nextval('store_delta'))",
+        "least": "least",
+        "greatest": "greatest",
+        "user": "replace(CAST(id AS text), '-', '')",
+    },
+}
+
+
+def mend() -> Iterator[int]:
+    """Correct the counts that differ from the rows, user by user, yielding the number of memories of each.
+
+    Writers wait for one statement at most. May be stopped and begun again.
+    """
+    of_vendor = _OF_VENDOR[connection.vendor]
+    for user_pk in MemoryUser.objects.order_by("pk").values_list("pk", flat=True):
+        key = sql.uuid_value(user_pk)
+        with connection.cursor() as cursor:
+            cursor.execute(_MEND_DAYS.format(fresh=_FRESH_DAYS, **of_vendor), [key, user_pk.hex])
+            cursor.execute(_MEND_SESSIONS.format(**of_vendor), [key, key])
+        yield Memory.objects.filter(user=user_pk).count()
+    with temporary_data_on_disk(), connection.cursor() as cursor:
+        for statement in _DROP_ORPHANED:
+            cursor.execute(statement.format(**of_vendor))
+        cursor.execute(_MEND_DAYS.format(fresh=_FRESH_DAYS_OF_ALL, **of_vendor), [""])
+        for statement in _DROP_EMPTY.split(";") if connection.vendor == "sqlite" else ():
+            cursor.execute(statement)
+
+
 def recount(*, report: Report = lambda *_: None) -> None:
-    """Rebuild the rollups from all rows. Writers wait meanwhile. An earlier migration calls it before they exist."""
+    """Rebuild the rollups from all rows. Writers wait meanwhile. Migrations call it, one of them before they exist."""
     if not _has_table(connection):
         return
     steps = (

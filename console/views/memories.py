@@ -59,7 +59,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         facets = browse.facets(selection, limit=100)
         context |= {
             "options": facets,
-            "not_indexed": derived.pending_count() if selection.words else 0,
+            "not_indexed": derived.unread_count() if selection.words else 0,
             "other_order": filters.first_page(sort="newest" if filters.oldest_first else "oldest"),
             "target": sign_target(bulk.freeze(selection)),
         }
