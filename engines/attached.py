@@ -145,10 +145,9 @@ class AttachedEngine(EmbeddedEngine):
         with transaction.atomic():
             session = sessions.mark_purged(owner, session_id, self._clock())
             is_queued = deletions.queue_session(owner, session)
-            memories = Memory.objects.filter(session=session)
-            while indexed := list(memories.filter(is_indexed=True).order_by("pk")[:_ROWS_AT_ONCE]):
-                storage.remove(owner, indexed)
-            memories.delete()
+            memories = Memory.objects.filter(session=session).order_by("pk")
+            while batch := list(memories[:_ROWS_AT_ONCE]):
+                storage.remove(owner, batch)
             outbox.entries(session).delete()
         if not is_queued:
             logger.info("The remote keeps its copy of a deleted session, if it has one")

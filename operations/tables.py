@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
 from accounts.models import (
@@ -236,6 +237,8 @@ def remove_rows(user: MemoryUser, *, on_batch: Callable[[int], None] = lambda _:
         while batch := list(table.rows(user)[:_BATCH_ROWS]):
             if table is MEMORIES:
                 _remove_memories(user, batch)
+            elif table is SESSIONS:
+                _remove_sessions(user, batch)
             else:
                 QuerySet(table.model).filter(pk__in=[row.pk for row in batch]).delete()
             on_batch(len(batch))
@@ -252,6 +255,14 @@ def remove_user(user: MemoryUser, *, until_event: int | None = None) -> None:
     shared.update(digest="")
     AuditSubject.objects.filter(user_id=user.user_id, event__in=shared).delete()
     MemoryUser.objects.filter(pk=user.pk).delete()
+
+
+def _remove_sessions(user: MemoryUser, batch: Sequence[Session]) -> None:
+    """Remove sessions, with memories that were added after the others were removed."""
+    with transaction.atomic():
+        locked = list(Session.objects.select_for_update().filter(pk__in=[session.pk for session in batch]))
+        _remove_memories(user, list(Memory.objects.filter(session__in=locked)))
+        Session.objects.filter(pk__in=[session.pk for session in locked]).delete()
 
 
 def _remove_memories(user: MemoryUser, batch: Sequence[Memory]) -> None:

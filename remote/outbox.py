@@ -33,6 +33,7 @@ from core.persistence import files, sql
 from core.persistence.file_keys import file_key
 from remote import sources
 from remote.models import OutboxEntry
+from store import storage
 from store.ledger import Override
 from store.models import IS_PURGED, Memory, Session, State, owned_by
 from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner, Role
@@ -466,9 +467,9 @@ def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> int:
     """
     flush_id = flush_id[:64] or uuid4().hex
     taken = of_attached(session).filter(_IS_BUFFERED, pk__lte=flushed.last_row or 0)
-    for memory in (said := memories_of(session.owner, taken)):
-        memory.memory_type, memory.batch_id = Memory.Type.EPISODE, flush_id
-    Memory.objects.bulk_update(said, ["memory_type", "batch_id"], batch_size=_ROWS_AT_ONCE)
+    said = [memory.pk for memory in memories_of(session.owner, taken)]
+    for start in range(0, len(said), _ROWS_AT_ONCE):
+        storage.end_buffer(Memory.objects.filter(pk__in=said[start : start + _ROWS_AT_ONCE]), flush_id)
     purged = list(taken.filter(message={}).values_list("pk", flat=True))
     cleared: dict[str, Any] = {} if sources.keeps_text(session) else {"message": {}}
     OutboxEntry.objects.filter(pk__in=purged).update(state=_State.PURGED, flush_id=flush_id)
@@ -484,7 +485,7 @@ def _flush_held_back(session: Session) -> int:
     flush_id = uuid4().hex
     ids = [memory_id for memory_ids in found.values_list("memory_ids", flat=True) for memory_id in memory_ids]
     said = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE, memory_id__in=ids)
-    count = said.update(memory_type=Memory.Type.EPISODE, batch_id=flush_id)
+    count = storage.end_buffer(said, flush_id)
     found.update(flush_id=flush_id)
     return count
 

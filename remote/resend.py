@@ -6,7 +6,7 @@ not sent again.
 """
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from django.conf import settings
@@ -58,7 +58,7 @@ def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]
         outbox.send_all_again(session)
         return
     purged = Memory.objects.filter(session=session, state=State.PURGED, origin=Memory.Origin.REMOTE)
-    purged.update(batch_id=_KEPT)  # nothing is derived from them under the new id
+    _keep(session, purged)  # nothing is derived from them under the new id
     unshown = _copies(session).filter(is_covered=True).exclude(pk__in=_decided(session).values("pk"))
     storage.remove(session.owner, list(unshown))  # an earlier try did not end
     known = Resend.objects.filter(session=session).first()
@@ -71,7 +71,7 @@ def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]
     kept, held = _that_stay(session, copies, whole)
     for copy in copies:
         copy.batch_id = _KEPT if copy in kept else former_id[:64]
-    Memory.objects.bulk_update(copies, ["batch_id"])
+    storage.save(session.owner, copies, ["batch_id"])
     outbox.withhold_memories(session, held)
     residue.note_session(session)
     Resend.objects.update_or_create(
@@ -138,7 +138,7 @@ def make_room(owner: Owner, memory_ids: Collection[str]) -> None:
             decisions.filter(row=memory).update(memory_id=new_id)
         Tombstone.ledger.filter(owned_by(owner), other_id=memory.memory_id).update(other_id=new_id)
         memory.memory_id = new_id
-        memory.save(update_fields=["memory_id"])
+        storage.save(owner, [memory], ["memory_id"])
 
 
 def is_open(session: Session) -> bool:
@@ -169,7 +169,7 @@ def end(session: Session) -> None:
         kept += [copy for copy in former if lost and (not copy.sources or not lost.isdisjoint(copy.sources))]
         gone = [copy for copy in former if copy not in kept]
         sourced = {name for copy in former for name in copy.sources}
-        _copies(locked).filter(pk__in=[copy.pk for copy in kept]).update(batch_id=_KEPT)
+        _keep(locked, kept)
         for decisions in (Tombstone.ledger, Override.objects):  # ended ones remain as history
             decisions.filter(row__in=gone, undone_at__isnull=False).update(row=None)
         storage.remove(owner, gone)
@@ -183,6 +183,14 @@ def end(session: Session) -> None:
             resend.save(update_fields=["ended_at"])
         else:
             resend.delete()
+
+
+def _keep(session: Session, copies: Iterable[Memory]) -> None:
+    """Mark memories as not derived again."""
+    kept = list(copies)
+    for copy in kept:
+        copy.batch_id = _KEPT
+    storage.save(session.owner, kept, ["batch_id"])
 
 
 def _is_unfinished(session: Session) -> bool:

@@ -51,7 +51,7 @@ def link(session: Session) -> None:
         _set_sources(
             [copy for copy in new if copy.batch_id == flush_id], [one for one in messages if one.batch_id == flush_id]
         )
-    storage.set_sources(owner, new)
+    storage.save(owner, new, ["sources"])
     derived_memories.inherit(owner, new)
     _hold(session, new, _spans_of_purged(session, new))
     if not keeps_text(session) and not any(copy.is_covered for copy in new):
@@ -172,7 +172,7 @@ def _set_flushes(session: Session) -> set[int]:
         second = copy.created_at_ms // 1000
         of_time = (one for one in spans if one["first"] // 1000 <= second <= one["last"] // 1000)
         copy.batch_id = next((one["flush_id"] for one in [*of_time, *spans]), "")
-    Memory.objects.bulk_update(unlinked, ["batch_id"])
+    storage.save(session.owner, unlinked, ["batch_id"])
     return {copy.pk for copy in unlinked}
 
 
@@ -271,7 +271,7 @@ def _forget(owner: Owner, copies: Sequence[Memory], messages: Sequence[Memory]) 
     removed = {one.memory_id for one in gone}
     for copy in copies:
         copy.sources = [name for name in copy.sources if name not in removed]
-    storage.set_sources(owner, copies)
+    storage.save(owner, copies, ["sources"])
 
 
 def _messages(session: Session) -> QuerySet[Memory]:

@@ -330,7 +330,7 @@ def show_again(owner: Owner, memory_id: str, actor: Actor) -> list[Tombstone]:
     superseding = [one.other_id for one in ended if one.kind == _Kind.SUPERSEDED]
     for newer in Memory.objects.filter(owned_by(owner), memory_id__in=superseding):
         newer.supersedes = [one for one in newer.supersedes if one != memory_id]
-        newer.save(update_fields=["supersedes"])
+        storage.save(owner, [newer], ["supersedes"])
     if ended:
         apply_edits(owner, [memory_id])
     return ended

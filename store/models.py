@@ -167,15 +167,16 @@ class Memory(CheckedModel):
         TOOL = "tool", _("Tool")
         EXTRACTED = "extracted", _("Extracted")
 
+    # A cascade would delete rows whose entries the derived stores keep: `store.storage.remove` removes both.
     user = models.ForeignKey(
-        MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="memories", db_index=False
+        MemoryUser, models.PROTECT, verbose_name=_("user"), related_name="memories", db_index=False
     )
     app_id = models.CharField(_("app ID"), max_length=64, default="default")
     project_id = models.CharField(_("project ID"), max_length=64, default="default")
     memory_id = models.CharField(_("memory ID"), max_length=256)
     session = models.ForeignKey(
         Session,
-        models.CASCADE,
+        models.PROTECT,
         verbose_name=_("session"),
         null=True,
         blank=True,

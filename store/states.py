@@ -121,6 +121,11 @@ MEMORIES: Final = Target("memory_id", Q(), columns_of_memory, _READ)
 SESSIONS: Final = Target("session_id", Q(memory_id="", resource_id=""), columns_of, _READ)
 
 
+def trash_with_time(rows: QuerySet[Any]) -> None:
+    """Let rows that are live, but have the time of another state, be in the trash."""
+    rows.filter(_HAS_TIME, state=State.LIVE).update(state=State.TRASHED)
+
+
 def refresh_memories(owner: Owner, memory_ids: Collection[str]) -> None:
     """Refresh some memories of an owner."""
     if memory_ids:

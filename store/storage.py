@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from core.persistence import sql
 from store import derived, states
@@ -122,8 +123,14 @@ def remove(owner: Owner, memories: Sequence[Memory]) -> None:
         IndexStatistics.objects.filter(owned_by(owner), documents=0).delete()
 
 
+def save(owner: Owner, memories: Collection[Memory], fields: Collection[str]) -> None:
+    """Save `fields` of changed memories that no word depends on, also in their facts. Call inside a transaction."""
+    Memory.objects.bulk_update(memories, fields, batch_size=_ROWS_AT_ONCE)
+    _write_facts(owner, memories, fields)
+
+
 def set_cover(owner: Owner, covers: Mapping[str, Cover]) -> None:
-    """Write by which memories others are covered, by memory id, in rows and pages. Call inside a transaction."""
+    """Write by which memories others are covered, by memory id. Call inside a transaction."""
     of_owner = Memory.objects.select_for_update().filter(owned_by(owner), origin=Memory.Origin.EMBEDDED)
     ids, changed = sorted(covers), []
     for start in range(0, len(ids), _ROWS_AT_ONCE):
@@ -132,8 +139,7 @@ def set_cover(owner: Owner, covers: Mapping[str, Cover]) -> None:
             if (memory.is_covered, memory.is_replaced) != wanted:
                 memory.is_covered, memory.is_replaced = wanted
                 changed.append(memory)
-    Memory.objects.bulk_update(changed, Cover._fields, batch_size=_ROWS_AT_ONCE)
-    pages.update(owner, [memory for memory in changed if memory.is_indexed])
+    save(owner, changed, Cover._fields)
 
 
 def uncover(owner: Owner, memories: Iterable[Memory]) -> None:
@@ -141,14 +147,30 @@ def uncover(owner: Owner, memories: Iterable[Memory]) -> None:
     shown = list(memories)
     for memory in shown:
         memory.is_covered, memory.is_replaced = Cover()
-    Memory.objects.bulk_update(shown, Cover._fields, batch_size=_ROWS_AT_ONCE)
-    pages.update(owner, [memory for memory in shown if memory.is_indexed])
+    save(owner, shown, Cover._fields)
 
 
-def set_sources(owner: Owner, memories: Sequence[Memory]) -> None:
-    """Save the `sources` of memories. Call inside a transaction."""
-    Memory.objects.bulk_update(memories, ["sources"], batch_size=_ROWS_AT_ONCE)
-    pages.update(owner, [memory for memory in memories if memory.is_indexed])
+def set_category(owner: Owner, memory: Memory, category: str) -> None:
+    """Save another category of a memory, unless it was changed meanwhile."""
+    with transaction.atomic():
+        if Memory.objects.filter(pk=memory.pk, category=memory.category).update(category=category):
+            memory.category = category
+            _write_facts(owner, [memory], ["category"])
+
+
+def end_buffer(buffered: QuerySet[Memory], batch_id: str) -> int:
+    """Turn the messages of a flush into episodes; return their number. No fact holds what changes."""
+    return buffered.update(memory_type=Memory.Type.EPISODE, batch_id=batch_id)
+
+
+def insert_unindexed(memories: Iterable[Memory]) -> None:
+    """Save new memories that no derived store holds: purged ones, and those that `derived.fill` adds later."""
+    Memory.objects.bulk_create(memories)
+
+
+def _write_facts(owner: Owner, memories: Iterable[Memory], fields: Collection[str]) -> None:
+    if not pages.COLUMNS.isdisjoint(fields):
+        pages.update(owner, [memory for memory in memories if memory.is_indexed])
 
 
 def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:

@@ -58,8 +58,7 @@ class MemoryTable:
                 memory.is_indexed = True
             fields = ["text", "category", "importance"]
             storage.replace(owner, former, list(edited), fields)
-            # No derived store holds category or importance.
-            Memory.objects.bulk_update([one for one in memories.values() if one not in edited], fields)
+            storage.save(owner, [one for one in memories.values() if one not in edited], fields)
             for memory, former_text in edited.items():
                 derived_memories.follow_edit(owner, memory, former_text)
             derived_memories.apply_edits(owner, wordings)

@@ -16,6 +16,7 @@ from core import readable
 from engines.embedded.extraction_prompts import MAX_REPLACED
 from engines.embedded.extraction_windows import KNOWN_ORIGINS
 from engines.embedded.llm import RULE, Answer, ChatClient
+from store import storage
 from store.derived_memories import can_be_superseded, supersede
 from store.models import IS_LIVE, Memory, owned_by
 from store.search.search import rank
@@ -99,7 +100,7 @@ def write(owner: Owner, comparison: Comparison, compared: ComparisonAnswer, now:
     superseded = list(wanted.values())[:MAX_REPLACED]
     if superseded:
         memory.supersedes = [*memory.supersedes, *(row.memory_id for row in superseded)]
-        memory.save(update_fields=["supersedes"])
+        storage.save(owner, [memory], ["supersedes"])
         supersede(superseded, memory, now)
     return superseded
 

@@ -114,7 +114,7 @@ class EmbeddedEngine(MemoryTable):
             session = sessions.existing(owner, session_id)
             if session is not None:
                 buffered = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
-                count = buffered.update(memory_type=Memory.Type.EPISODE, batch_id=request_id)
+                count = storage.end_buffer(buffered, request_id)
                 if count:
                     extraction.queue_batch(session, request_id)
                     session.flushed_at = session.searchable_at = now

@@ -30,7 +30,7 @@ from engines.embedded import comparison, extraction_rows, extraction_rules, extr
 from engines.embedded.comparison import Comparison, ComparisonAnswer, compare
 from engines.embedded.extraction_prompts import ExtractionAnswer, ProfileAnswer, describe, extract
 from engines.embedded.extraction_windows import Window
-from store import sessions
+from store import sessions, storage
 from store.derived_memories import queue_profile
 from store.models import Memory, PendingExtraction, Session, State
 from store.types import Owner
@@ -240,5 +240,5 @@ def _note_failure(pending: PendingExtraction, window: Window | None, error: Endp
             for row in window.messages:
                 category = extraction_rules.category(extraction_windows.role_of(row), row.text)
                 if category and row.category.startswith("full_context_"):
-                    Memory.objects.filter(pk=row.pk, category=row.category).update(category=category)
+                    storage.set_category(pending.owner, row, category)
     pending.save()

@@ -22,6 +22,7 @@ from operations.tables import Row
 from remote.engine_ids import unique_session_id
 from resources.models import Resource
 from resources.services import deletion
+from store import states
 from store.models import Memory, Session, State
 
 _ACTIVE: Final = Q(undone_at__isnull=True)
@@ -99,7 +100,7 @@ def hold(user: MemoryUser, reasons: Mapping[ledger.Key, ledger.Reason]) -> None:
     """
     _name_their_rows(user)
     for model in (Memory, Session, Resource):  # those whose time contradicts their state
-        model.objects.filter(user=user, state=State.LIVE, state_since__isnull=False).update(state=State.TRASHED)
+        states.trash_with_time(model.objects.filter(user=user))
     ledger.hold_derived(user)
     ledger.add_reasons(user, reasons)
     ledger.add_missing(user)

@@ -327,7 +327,7 @@ def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
             owner = Owner(user.pk, user.user_id, app_id, project_id)
             storage.insert(owner, rows)
         else:
-            Memory.objects.bulk_create(rows)
+            storage.insert_unindexed(rows)
 
 
 class _Line(NamedTuple):

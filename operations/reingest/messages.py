@@ -155,7 +155,7 @@ def clear_source_messages(owner: Owner, memory: Memory) -> None:
     sole = [one for one in copies if left.isdisjoint(one.sources)]
     for one in sole:
         one.sources = []
-    storage.set_sources(owner, sole)
+    storage.save(owner, sole, ["sources"])
 
 
 def clear_entry(owner: Owner, memory: Memory) -> None:
@@ -190,7 +190,7 @@ def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message)
     names = {*times, *local_engine().memory_ids(owner, session.session_id, message)}
     Tombstone.objects.filter(row__in=rows).update(row=None, reason="")
     storage.remove(owner, rows)
-    Memory.objects.bulk_create(
+    storage.insert_unindexed(
         Memory(
             **owner_columns(owner),
             memory_id=name,

@@ -53,7 +53,7 @@ def _keep_derived(session: Session, replay: Replay) -> None:
     derived = list(Memory.objects.filter(session=session, origin=Memory.Origin.REMOTE).exclude(sources=[]))
     for memory in derived:
         memory.sources = _ids(replay)
-    storage.set_sources(session.owner, derived)
+    storage.save(session.owner, derived, ["sources"])
     derived_memories.cover_sources(session.owner, [memory.pk for memory in derived])
 
 

@@ -100,7 +100,7 @@ def replace(owner: Owner, session: Session, rows: Sequence[Memory], replay: Repl
     for memory_id in kept_ids:
         if memory_id in new_ids:  # give the old memory another id
             old_rows[memory_id].memory_id = str(uuid4())
-            old_rows[memory_id].save(update_fields=["memory_id"])
+            storage.save(owner, [old_rows[memory_id]], ["memory_id"])
             decisions.update([memory_id], memory_id=old_rows[memory_id].memory_id)
     local_engine().save_replays(owner, session, [replay])
     done = Done(1, len(new), len(removed), len(kept_ids))

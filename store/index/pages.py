@@ -79,7 +79,7 @@ NAMED: Final = tuple(field.name for field in FIELDS if field.is_name)
 _CODES: Final = {"<i8": "q", "<i4": "i", "<u4": "I", "u1": "B", "?": "?"}
 _FACT: Final = struct.Struct("<" + "".join(_CODES[field.dtype] for field in FIELDS))
 """A record of `FACTS`. For a few records it is faster than numpy."""
-_PACKED: Final = tuple(dict.fromkeys(column for field in FIELDS for column in field.columns))
+COLUMNS: Final = frozenset(column for field in FIELDS for column in field.columns)
 """The columns of a memory that its facts are packed from."""
 
 
@@ -152,11 +152,10 @@ def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) ->
 
 
 def update(owner: Owner, memories: Collection[Memory]) -> None:
-    """Write the kind (`store.cover`) and the token count of saved memories again. Call in the transaction that does."""
+    """Write the facts of saved memories again. Call inside the transaction that changes them."""
     if not memories:
         return
-    owned = owner_values(owner)
-    written = {memory.id: (cover.kind_of(memory), memory.token_count) for memory in memories}
+    owned, written = owner_values(owner), {memory.id: memory for memory in memories}
     list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))  # the lock of all writers of the pages
     with connection.cursor() as cursor:
         cursor.execute(_ALL, owned)
@@ -166,10 +165,11 @@ def update(owner: Owner, memories: Collection[Memory]) -> None:
             return
         for number, packed, names, _layout in pages:
             facts = np.frombuffer(packed, FACTS).copy()
-            changed = [place for place, pk in enumerate(facts["pk"].tolist()) if pk in written]
-            facts[["cover", "length"]][changed] = [written[pk] for pk in facts["pk"][changed].tolist()]
-            if changed:
-                cursor.execute(_WRITE, [*owned, number, facts.tobytes(), names])
+            pks = facts["pk"].tolist()
+            if changed := [place for place, pk in enumerate(pks) if pk in written]:
+                places = {name: place for place, name in enumerate(orjson.loads(names))}
+                facts[changed] = np.frombuffer(_pack((written[pks[place]] for place in changed), places), FACTS)
+                cursor.execute(_WRITE, [*owned, number, facts.tobytes(), orjson.dumps(list(places)).decode()])
 
 
 def empty() -> None:
@@ -232,7 +232,7 @@ def _rewrite(cursor: CursorWrapper, owner: Owner, besides: Collection[int] = ())
 
 def _indexed(owner: Owner) -> list[Memory]:
     """Return the owner's indexed memories."""
-    return list(Memory.objects.filter(owned_by(owner), is_indexed=True).only(*_PACKED).iterator())
+    return list(Memory.objects.filter(owned_by(owner), is_indexed=True).only(*COLUMNS).iterator())
 
 
 def _compact_names(facts: Facts, names: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from store.index import VENDORS, keyword, pages
 from store.index.keyword import Prepared
 from store.index.schema import mark_of
 from store.models import IndexStatistics, Memory, owned_by, owner_columns
+from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
 
 _COMPARED_ROWS: Final = 5000
@@ -40,7 +41,7 @@ def rewrite(owner: Owner) -> Iterator[int]:
     """
     with transaction.atomic():
         statistics = IndexStatistics.objects.filter(owned_by(owner))
-        statistics.exclude(tokenizer=keyword.TOKENIZER_VERSION).update(tokenizer=keyword.rewriting_by_this())
+        statistics.exclude(tokenizer=TOKENIZER_VERSION).update(tokenizer=keyword.rewriting_by_this())
     is_done = False
     while not is_done:
         is_done = True
@@ -88,7 +89,7 @@ def remove_orphaned() -> int:
 
 def _parts(owner: Owner) -> Iterator[_Part]:
     """Compare all of an owner's memories with their entries, some at a time."""
-    vendor, mark, prefix = VENDORS[connection.vendor], mark_of(keyword.TOKENIZER_VERSION), keyword.prefix_of(owner)
+    vendor, mark, prefix = VENDORS[connection.vendor], mark_of(TOKENIZER_VERSION), keyword.prefix_of(owner)
     after, memories = 0, Memory.objects.filter(owned_by(owner)).order_by("pk")
     while rows := list(memories.filter(pk__gt=after)[:_COMPARED_ROWS]):
         after, prepared = rows[-1].pk, Prepared(rows)
@@ -129,7 +130,7 @@ def _end(owner: Owner) -> bool:
     """Count the entries of an owner, all of this version now; return False if another version wrote meanwhile."""
     with transaction.atomic():
         statistics = IndexStatistics.objects.select_for_update().filter(owned_by(owner)).first()
-        own = {keyword.TOKENIZER_VERSION, keyword.rewriting_by_this()}
+        own = {TOKENIZER_VERSION, keyword.rewriting_by_this()}
         if statistics is not None and statistics.tokenizer not in own:
             return False
         indexed = Memory.objects.filter(owned_by(owner), is_indexed=True).order_by()
@@ -137,6 +138,6 @@ def _end(owner: Owner) -> bool:
         if not counted["documents"]:
             IndexStatistics.objects.filter(owned_by(owner)).delete()
             return True
-        values = {**counted, "tokenizer": keyword.TOKENIZER_VERSION}
+        values = {**counted, "tokenizer": TOKENIZER_VERSION}
         IndexStatistics.objects.update_or_create(**owner_columns(owner), defaults=values)
         return True

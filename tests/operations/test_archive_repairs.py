@@ -367,6 +367,7 @@ def test_the_deletion_of_a_session_that_the_gateway_lacks_is_exported_with_one(
     """An import of an older archive leaves such a tombstone: EverOS may still hold the session."""
     say(alice, "chat:c1", "One secret crab.")
     call(alice, "delete", "/sessions/chat:c1")
+    Memory.objects.all().delete()
     Session.objects.all().delete()
     export = tmp_path / "export.tar"
     call_command("export_memory", str(export), "--all", "--with-keys", stdout=StringIO(), stderr=StringIO())

@@ -68,7 +68,7 @@ def make(number: int, users: int, *, days: int, seed: int, is_indexed: bool, rep
                 for owner, memories in groups.items():
                     storage.insert(owner, memories)
             else:
-                Memory.objects.bulk_create(memory for memories in groups.values() for memory in memories)
+                storage.insert_unindexed(memory for memories in groups.values() for memory in memories)
         rollups.settle()
         if done >= 2 * analyzed:
             sql.analyze()
