@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import zlib
 from collections.abc import Callable
 from io import StringIO
@@ -12,13 +13,14 @@ from uuid import UUID
 import numpy as np
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 
 from engines.embedded.engine import EmbeddedEngine
 from store import rollups
 from store.index import keyword, pages, schema
-from store.models import FactPage, Memory, VectorPage, owned_by, owner_values
+from store.models import FactPage, IndexStatistics, Memory, VectorPage, owned_by, owner_values
 from store.search.candidates import find_similar_notes
+from store.search.search import INCOMPLETE
 from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
 from store.vectors import layout
@@ -140,6 +142,58 @@ def test_vector_pages_of_another_layout_are_not_read_and_written_again(
 
     assert rows_in_pages(alice.owner) == expected
     assert texts(list(search_result(engine, alice.owner, "cobbler", method="vector").hits))[0] == "The shoemaker is old"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_notes_of_an_agent_stay_private_while_pages_are_written_again(engine: EmbeddedEngine, alice: Person) -> None:
+    for number in range(4):
+        remember(
+            engine,
+            alice.owner,
+            *(f"The garden has {number} of {n} trees" for n in range(100)),
+            session=f"chat:{number}",
+        )
+    add_memory(alice, SECRET, agent_id="coder")
+    is_done, seen = threading.Event(), []
+
+    def search_as_another_agent() -> None:
+        try:
+            while not is_done.is_set():
+                seen.append(texts(search(engine, alice.owner, "secret garden code", reader="main")))
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=search_as_another_agent) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(10):
+            with transaction.atomic():
+                list(IndexStatistics.objects.select_for_update())  # the lock of all writers of pages
+                write_otherwise(alice.owner)
+            call_command("rebuild", "facts", stdout=StringIO(), stderr=StringIO())
+    finally:
+        is_done.set()
+        for thread in threads:
+            thread.join()
+    assert len(seen) > 10
+    assert all(found and SECRET not in found for found in seen)
+    assert SECRET in texts(search(engine, alice.owner, "secret garden code", reader="coder"))
+
+
+def test_vectors_of_another_layout_are_not_read_and_searches_say_so(
+    engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
+) -> None:
+    remember(engine, alice.owner, "The shoemaker is old")
+    assert search_result(engine, alice.owner, "cobbler", method="hybrid").degraded is None
+    VectorPage.objects.update(layout=layout.LAYOUT + 1, rows=b"\1" * 7, codes=b"\1" * 5)
+    for method in ("hybrid", "vector"):
+        found = search_result(engine, alice.owner, "cobbler", method=method)
+        assert (found.hits, found.degraded) == ((), INCOMPLETE)
+    assert search_result(engine, alice.owner, "shoemaker", method="keyword").degraded is None
+    call_command("rebuild", stdout=StringIO(), stderr=StringIO())
+    found = search_result(engine, alice.owner, "cobbler", method="hybrid")
+    assert (texts(list(found.hits)), found.degraded) == (["The shoemaker is old"], None)
 
 
 @pytest.mark.parametrize("deletes", [False, True])

@@ -36,7 +36,7 @@ from memories.services.manual import MANUAL_SESSION, add_by_hand
 from operations import erase, ledger
 from operations.cleanup import purge
 from resources.services import purge as purge_resource
-from store import derived_memories
+from store import derived, derived_memories
 from store.models import Memory
 from tests.conftest import Person, make_person
 from tests.memories.calls import NOON_MS, call
@@ -56,7 +56,7 @@ WEIGHTS = {
     "delete": 4, "restore": 5, "edit": 3, "undo_edit": 2, "supersede": 3, "purge": 1,
     "delete_session": 3, "restore_session": 4, "delete_file": 3, "restore_file": 4, "read_file_again": 1,
     "attach": 2, "detach": 2,
-    "purge_session": 1, "purge_file": 1, "export_and_import": 1, "erase": 1,
+    "purge_session": 1, "purge_file": 1, "export_and_import": 1, "erase": 1, "rebuild": 1,
 }  # fmt: skip
 ACTIONS = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
 ADDITIONS = ("add", "repeat", "upload", "read_file_again")
@@ -347,6 +347,11 @@ class Walk(RuleBasedStateMachine):
         self._begin(self.person.user_id)
         self.begin_with_some()
 
+    def rebuild(self, first: int, _second: int) -> None:
+        """Make a derived store again, which changes nothing."""
+        name = list(derived.BY_NAME)[first % len(derived.BY_NAME)]
+        call_command("rebuild", name, stdout=StringIO(), stderr=StringIO())
+
     # --- comparison -------------------------------------------------------------------------------------------------
 
     @invariant()
@@ -355,6 +360,9 @@ class Walk(RuleBasedStateMachine):
         self.check_sessions()
         self.check_trash()
         assert list(ledger.differences()) == []
+
+    def teardown(self) -> None:
+        assert [fault for store in derived.STORES for fault in store.differences(derived.sample())] == []
 
     def check_texts(self) -> None:
         shown = {item.memory_id: item.edited or item.text for item in self.items.values() if item.is_shown}
