@@ -16,7 +16,6 @@ from accounts.audit import Actor
 from agents import tools
 from agents.tools import Caller
 from core.errors import EngineUnavailable
-from core.network.model_endpoint import ModelAddress
 from engines.embedded import extraction
 from engines.embedded.llm import client as llm_client
 from memories.services.manual import add_by_hand
@@ -177,7 +176,8 @@ def derive(llm: StubLlm, *memories: dict[str, Any]) -> None:
 
 
 def use_llm(llm: StubLlm | None) -> None:
-    settings.MEMORY_GATEWAY_MODELS = {"llm": ModelAddress(llm.url, "stub")} if llm else {}
+    settings.MEMORY_GATEWAY_LLM_BASE_URL = llm.url if llm else ""
+    settings.MEMORY_GATEWAY_LLM_MODEL = "stub" if llm else ""
 
 
 def fact(text: str, *messages: int, **others: Any) -> dict[str, Any]:
