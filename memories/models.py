@@ -14,8 +14,8 @@ __all__ = [
 class LoggedSearch(models.Model):
     """A search of an agent or application. `hits` does not count profiles and unprocessed messages.
 
-    `agent_id` is the searching agent, or over REST the agent whose memories were searched. `query` is empty unless
-    queries are logged, and cut.
+    `agent_id` is the searching agent, or over REST the agent whose memories were searched. `options` are the parameters
+    that differ from their defaults, besides those with a column. `query` is empty unless queries are logged, and cut.
     """
 
     class Interface(models.TextChoices):
@@ -34,7 +34,7 @@ class LoggedSearch(models.Model):
     conversation_id = models.CharField(_("conversation ID"), max_length=128, blank=True)
     method = models.CharField(_("method"), max_length=8)
     top_k = models.PositiveSmallIntegerField(_("results per scope"))
-    radius = models.FloatField(_("minimum similarity"), null=True, blank=True)
+    options = models.JSONField(_("options"), default=dict, db_default={}, blank=True)
     has_filters = models.BooleanField(_("has filters"))
     hits = models.PositiveIntegerField(_("hits"))
     ms = models.FloatField(_("milliseconds"))

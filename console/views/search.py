@@ -24,7 +24,6 @@ from core.localization import localized
 from engines.registry import get_engine
 from memories.models import LoggedSearch
 from memories.services.search import SCOPES, find_hidden_hits, search
-from memories.services.search_log import LOGGED_OPTIONS
 from store import browse
 from store.browse import Selection
 from store.text.tokens import query_tokens, required_tokens
@@ -222,9 +221,10 @@ def _lab_url(one: LoggedSearch) -> str:
         "conversation": one.conversation_id,
         agent: one.agent_id,
         "method": one.method,
-        **{name: getattr(one, name) for name in LOGGED_OPTIONS},
+        "top_k": one.top_k,
+        **one.options,
         "app": one.app_id,
         "project": one.project_id,
         **dict.fromkeys(one.scopes.split(), "1"),
     }
-    return reverse("console:lab", query={name: value for name, value in values.items() if value not in {"", None}})
+    return reverse("console:lab", query={name: value for name, value in values.items() if value != ""})

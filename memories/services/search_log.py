@@ -8,6 +8,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter, deque
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, islice
 from typing import Final, Literal, NamedTuple
@@ -32,8 +33,8 @@ _MAX_PENDING: Final = 20_000
 _BATCH_ROWS: Final = 500
 _DELETED_ROWS: Final = 5_000
 _HOUR: Final = 3600
-LOGGED_OPTIONS: Final = tuple(name for name in OPTIONS if name != "method" and hasattr(LoggedSearch, name))
-"""The options that the log has a column for. Its `method` is the one that was used."""
+_COLUMNS: Final = {"method", "top_k"}
+_DEFAULTS: Final = {one.name: one.default for one in fields(SearchCommand) if one.name in {*OPTIONS} - _COLUMNS}
 _ADD_COUNTS: Final = """
 INSERT INTO memories_searchcount (hour, duration, searches, without_hits) VALUES (%s, %s, %s, %s)
 ON CONFLICT (hour, duration) DO UPDATE SET searches = memories_searchcount.searches + excluded.searches,
@@ -108,7 +109,8 @@ def _row(one: _Search) -> LoggedSearch:
         scopes=" ".join(scope for scope in SCOPES if scope in command.scopes),
         conversation_id=command.conversation_id or "",
         method=one.method,
-        **{name: getattr(command, name) for name in LOGGED_OPTIONS},
+        top_k=command.top_k,
+        options={name: value for name, default in _DEFAULTS.items() if (value := getattr(command, name)) != default},
         has_filters=bool(command.filters),
         hits=one.hits,
         ms=round(one.ms, 2),

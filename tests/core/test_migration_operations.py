@@ -10,7 +10,7 @@ from core.persistence.migration_operations import AddColumn, AddIndexOnline
 
 ROLLING_SINCE = {
     ("accounts", "0010_authority"),
-    ("memories", "0007_sources_of_remote_memories"),
+    ("memories", "0008_options_of_searches"),
     ("operations", "0002_roles"),
     ("profiles", "0002_revision_agent"),
     ("remote", "0002_entries_of_messages"),
