@@ -189,6 +189,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "csp",
+    "django_tasks",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -249,6 +250,8 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 # What one process remembers for some minutes, never shared: a bounded number of short values.
+# Any backend of Django's Tasks interface may run the tasks that requests enqueue.
+TASKS = {"default": {"BACKEND": "core.background.thread_backend.ThreadBackend"}}
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",

@@ -9,7 +9,7 @@ from operations.models import Job, JobStep, Lease, UnmatchedDecision
 
 @admin.register(Lease)
 class LeaseAdmin(ReadOnlyAdmin):
-    list_display = ("name", "lease_holder", "leased_until")
+    list_display = ("name", "due_at", "lease_holder", "leased_until")
     list_filter = ("leased_until",)
     search_fields = ("name__startswith", "lease_holder__startswith")
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -119,7 +118,7 @@ def submit(kind: str, params: Mapping[str, Any], *, actor: Actor, total: int = 0
         raise ValueError(f"There is no job {kind!r}.")
     job = Job.objects.create(kind=kind, params=dict(params), actor_kind=actor.kind, actor=actor.name[:150], total=total)
     if is_for_worker:
-        transaction.on_commit(partial(enqueue, "run_jobs"))
+        enqueue("run_jobs")
     return job
 
 
@@ -161,6 +160,13 @@ def undo(job_id: UUID | str, *, actor: Actor, is_for_worker: bool = True) -> Job
         if not can_undo(job) or not is_first:
             raise Conflict(_("The job is running, already undone, or cannot be undone."))
         return submit(UNDO, {"job": str(job.pk)}, actor=actor, total=job.done, is_for_worker=is_for_worker)
+
+
+def has_pending() -> bool:
+    """Return True if a job is queued, or its process has died."""
+    pending = Job.objects.filter(_IS_PENDING, kind__in=KINDS).only("lease_holder", "leased_until")
+    now = timezone.now()
+    return any(not job.is_held(now) for job in pending[:100])
 
 
 def run_next(*, should_end: Callable[[], bool] = lambda: False) -> Job | None:

@@ -1,5 +1,5 @@
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -22,6 +22,13 @@ class LeaseManager(models.Manager["Lease"]):
         """Release the lease if `holder` has it."""
         self.filter(name=name, lease_holder=holder).delete()
 
+    def due_times(self, names: Iterable[str]) -> dict[str, datetime | None]:
+        """Return when each is due; None: it was never done."""
+        return dict.fromkeys(names) | dict(self.filter(name__in=names).values_list("name", "due_at"))
+
+    def set_due(self, name: str, at: datetime) -> None:
+        self.update_or_create(name=name, defaults={"due_at": at})
+
     @contextmanager
     def held(self, name: str, lasts: timedelta, clock: Callable[[], datetime] = timezone.now) -> Iterator[bool]:
         """Hold and renew a lease inside the block; yield False if another process has it."""
@@ -37,9 +44,10 @@ class LeaseManager(models.Manager["Lease"]):
 
 
 class Lease(Leased):
-    """The lease of a periodic task or a move. Rows without a holder store times for `operations.cleanup.purge`."""
+    """Work that one process of the installation does at a time, and when it is due next, if it is periodic."""
 
     name = models.CharField(_("name"), primary_key=True, max_length=64)
+    due_at = models.DateTimeField(_("due at"), null=True, blank=True)
 
     objects = LeaseManager()
 

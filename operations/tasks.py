@@ -6,20 +6,21 @@ from itertools import islice
 from typing import Final
 
 from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
+from django_tasks import task
 
 from accounts import audit, idempotency, oauth, oidc, sessions, sign_in
 from accounts.audit import Actor
-from core.background.tasks import Round, periodic
+from core.background.tasks import PROCESS, Round, in_each_process, in_threads, periodic
 from core.persistence import database_errors
 from memories.services import search_log
-from operations import bulk, erase, files, jobs, operator_jobs
+from operations import bulk, erase, files, jobs, operator_jobs, periodic_tasks
 from operations.cleanup import orphans, purge
 from operations.external import engine_deletion
 from operations.external.delivery_retry import DeliveryRetry
 from operations.importers import import_from, import_gateway
 from remote import former_moves, sources
 from resources.services import storage_binding
-from resources.tasks import MAINTENANCE
 from store import derived, rollups
 from store.index import keyword
 from store.models import Session
@@ -38,7 +39,7 @@ logger = logging.getLogger("memory_gateway.database")
 _SHOWN_CHARS = 500
 
 
-@periodic("clean_up", every=CLEAN_UP_EVERY, series=MAINTENANCE)
+@periodic(every=CLEAN_UP_EVERY)
 def clean_up(run: Round) -> int:
     """Finish erasures; remove what is old or has no row. Return the number of removed files."""
     now = run.clock()
@@ -61,7 +62,7 @@ def clean_up(run: Round) -> int:
     return orphans.clear(now) + files.remove_old_archives(now) if may_purge else 0
 
 
-@periodic("purge_trash", every=timedelta(days=1), series=MAINTENANCE)
+@periodic(every=timedelta(days=1))
 def purge_trash(run: Round) -> bool:
     """Purge a part of the trash; return True if there may be more."""
     if purge.retention() is None or not storage_binding.may_remove_files() or not purge.may_purge(run.clock()):
@@ -70,18 +71,30 @@ def purge_trash(run: Round) -> bool:
     return max(counts.memories + counts.sessions, counts.resources) >= PURGES_PER_RUN
 
 
-@periodic("run_jobs", queue="jobs")
-def run_jobs(run: Round) -> None:
+def _has_due() -> bool:
+    return bool(periodic_tasks.due(timezone.now()))
+
+
+@in_threads(repeat_when=_has_due)
+@task(queue_name="maintenance")
+def maintain(run: Round = PROCESS) -> None:
+    """Run the periodic tasks that are due, one after the other."""
+    periodic_tasks.run_due(run)
+
+
+@in_threads(repeat_when=lambda: rollups.has_pending() or jobs.has_pending())
+@task(queue_name="jobs")
+def run_jobs(run: Round = PROCESS) -> None:
     """Settle the rollups and run jobs until none is queued.
 
-    No lease, because each job is claimed. A stop ends the running job after its step; another process continues it.
+    A stop ends the running job after its step; another process continues it.
     """
     rollups.settle()
     while not run.should_end() and jobs.run_next(should_end=run.should_end) is not None:
         pass
 
 
-@periodic("index_words", series=MAINTENANCE)
+@periodic(when=lambda: bool(derived.pending_count()))
 def index_words(run: Round) -> bool:
     """Put a part of the memories that wait into the keyword index; return True if there may be more."""
     for _ in islice(derived.fill(), INDEXED_BATCHES):
@@ -90,13 +103,13 @@ def index_words(run: Round) -> bool:
     return bool(derived.pending_count())
 
 
-@periodic("merge_keywords", every=timedelta(days=1), series=MAINTENANCE)
+@periodic(every=timedelta(days=1))
 def merge_keywords(_run: Round) -> bool:
     """Merge a part of the keyword index; return True if there may be more."""
     return keyword.merge()
 
 
-@periodic("link_sources", series=MAINTENANCE)
+@periodic(when=lambda: sources.not_linked().exists())
 def link_sources(run: Round) -> bool:
     """Link sessions of an older version to what a remote derived from them; return True if there may be more."""
     for pk in sources.not_linked()[:LINKED_SESSIONS]:
@@ -107,25 +120,36 @@ def link_sources(run: Round) -> bool:
     return sources.not_linked().exists()
 
 
-@periodic("end_former_moves", every=timedelta(days=1), series=MAINTENANCE)
+@periodic(every=timedelta(days=1))
 def end_former_moves(_run: Round) -> None:
     """Remove the hidden sessions of interrupted moves of an older version."""
     former_moves.end_former_moves()
 
 
-@periodic("check_integrity", every=timedelta(days=1))
+@in_each_process(every=timedelta(days=1))
 def check_integrity(_run: Round) -> None:
-    """Check a SQLite database; record and log damage.
-
-    No queue and no lease: each process must detect damage itself to stop writing.
-    """
+    """Check a SQLite database; record and log damage. Each process must detect it itself to stop writing."""
     if connection.vendor == "sqlite" and not database_errors.is_damaged() and (found := _damage()):
         database_errors.note_damage()
         logger.critical("%s Details: %s", database_errors.DAMAGED, found)
 
 
-periodic("retry_deliveries", queue="deliveries")(DeliveryRetry())
-periodic("delete_in_engine", queue="deliveries")(engine_deletion.delete_in_engine)
+_delivery_retry: Final = DeliveryRetry()
+
+
+@in_threads(repeat_when=_delivery_retry.has_work)
+@task(queue_name="deliveries")
+def retry_deliveries(run: Round = PROCESS) -> int:
+    """Send messages to the remote, and retry unconfirmed calls."""
+    return _delivery_retry(run)
+
+
+@in_threads(repeat_when=engine_deletion.has_work)
+@task(queue_name="deliveries")
+def delete_in_engine(run: Round = PROCESS) -> None:
+    """Delete in the remote what is due."""
+    while engine_deletion.delete_in_engine(run) and not run.should_end():
+        pass
 
 
 def _damage() -> str:

@@ -1,21 +1,22 @@
-"""The background worker, which repeats the periodic tasks of all apps and finishes work that a crash left pending.
+"""The background worker: repeats the tasks of all apps, and thereby finishes work that a crash left pending.
 
-Each series of tasks has a thread, so that a long job does not delay ingestion. A series with a lease runs in one
-process only. In `manage.py worker`, one more thread listens for work that gateways record.
+Every two seconds, one thread starts the tasks that have something to do. In `manage.py worker`, one more thread listens
+for work that gateways record.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
-from datetime import datetime
+from datetime import timedelta
+from functools import partial
+from typing import Final
 
 from django.db import Error, close_old_connections, connection, connections
 from django.utils import timezone
 
-from core.background.leases import new_holder, renewed
-from core.background.tasks import CHANNEL, Round, Series, all_series, runs, wake
+from core.background import tasks
+from core.background.leases import new_holder
 from operations.models import Lease
 from resources.services import storage_binding
 
@@ -23,74 +24,76 @@ logger = logging.getLogger("memory_gateway.worker")
 
 INTERVAL_SECONDS = 2.0
 LISTEN_SECONDS = 1.0
+MAINTENANCE: Final = "maintenance"
+"""The lease that a running worker has, of all workers that run the queue `maintenance` one at a time."""
+LEASE: Final = timedelta(seconds=30)
 
 
-class Runner:
-    """A thread that repeats the tasks of a series in rounds."""
+class Repeater:
+    """A thread that calls a function again and again."""
 
-    def __init__(self, series: Series, *, concurrency: int = 0, clock: Callable[[], datetime] = timezone.now) -> None:
-        self._series = series
-        self._clock = clock
-        self._holder = new_holder()
-        self._is_stopping = False
-        self._round = Round(clock, lambda: self._is_stopping, concurrency)
-        self._due_at = {task.name: clock() for task in series.tasks}
-        self._thread: threading.Thread | None = None
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], object],
+        interval_seconds: float = INTERVAL_SECONDS,
+        *,
+        at_end: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._name = name
+        self._work = work
+        self._at_end = at_end
+        self._interval_seconds = interval_seconds
+        self._is_stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    def run_once(self) -> None:
-        """Run the tasks that are due, unless another process has the lease."""
-        now = self._clock()
-        due = [task for task in self._series.tasks if self._due_at[task.name] <= now and task.when()]
-        name, lasts = self._series.name, self._series.lease
-        if not due or (lasts is not None and not Lease.objects.take(name, self._holder, now=now, lasts=lasts)):
-            return
-        mine = Lease.objects.filter(name=name, lease_holder=self._holder)
-        with nullcontext() if lasts is None else renewed(mine, lasts, clock=self._clock):
-            for task in due:
-                self._due_at[task.name] = now + task.every
-                if task.work(self._round) is True:
-                    self._due_at[task.name] = now
-
-    def start(self, interval_seconds: float = INTERVAL_SECONDS) -> None:
-        """Start the thread, which pauses for the interval after each round."""
-        self._thread = threading.Thread(target=self._run, args=(interval_seconds,), name=self._series.name, daemon=True)
+    def start(self) -> None:
         self._thread.start()
 
     def request_stop(self) -> None:
-        self._is_stopping = True
-        self._series.wake.set()
+        self._is_stopping.set()
 
     def stop(self, timeout_seconds: float) -> bool:
-        """Stop the thread; return False if its round did not end in time."""
+        """Stop the thread; return False if its call did not end in time."""
         self.request_stop()
-        if self._thread is None:
-            return True
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
 
-    def release(self) -> None:
-        """Let another process take the lease at once."""
-        if self._series.lease is not None:
-            Lease.objects.release(self._series.name, self._holder)
-
-    def _run(self, interval_seconds: float) -> None:
+    def _run(self) -> None:
         try:
-            while not self._is_stopping:
+            while True:
                 close_old_connections()
                 try:
-                    self.run_once()
+                    self._work()
                 except Exception:
                     # Remaining work is still recorded as pending; the next round retries it.
-                    logger.exception("A periodic task of %s failed", self._series.name)
-                self._series.wake.wait(interval_seconds)
-                self._series.wake.clear()
-            self.release()
+                    logger.exception("%s failed", self._name)
+                if self._is_stopping.wait(self._interval_seconds):
+                    break
+            self._at_end()
         finally:
             connections.close_all()
 
 
+class Rounds:
+    """Starts the tasks of this process's queues that have something to do, and shows others that a worker runs."""
+
+    def __init__(self) -> None:
+        self._holder = new_holder()
+
+    def run_once(self) -> None:
+        if tasks.runs(MAINTENANCE):
+            Lease.objects.take(MAINTENANCE, self._holder, now=timezone.now(), lasts=LEASE)
+        for queue in filter(tasks.runs, tasks.QUEUES):
+            tasks.look(queue)
+
+    def release(self) -> None:
+        """Let another process take the lease at once."""
+        Lease.objects.release(MAINTENANCE, self._holder)
+
+
 class Listener:
-    """A thread that begins a round when PostgreSQL notifies that another process recorded work.
+    """A thread that looks at a queue when PostgreSQL notifies that another process recorded work for it.
 
     While it cannot listen, work waits for the next round.
     """
@@ -110,10 +113,13 @@ class Listener:
         while not self._is_stopping.is_set():
             try:
                 with connection.cursor() as cursor:
-                    cursor.execute(f"LISTEN {CHANNEL}")
+                    cursor.execute(f"LISTEN {tasks.CHANNEL}")
                 while not self._is_stopping.is_set():
-                    for notification in connection.connection.notifies(timeout=LISTEN_SECONDS):
-                        wake(notification.payload)
+                    # Many at once are one look at each queue.
+                    found = list(connection.connection.notifies(timeout=LISTEN_SECONDS, stop_after=1))
+                    found += connection.connection.notifies(timeout=0) if found else ()
+                    for queue in {notification.payload for notification in found}:
+                        tasks.look(queue)
             except Error as error:
                 logger.warning("Cannot listen for work, which waits for the next round: %s", error)
                 self._is_stopping.wait(LISTEN_SECONDS)
@@ -122,25 +128,33 @@ class Listener:
 
 
 _lock = threading.Lock()
-_running: list[Runner] = []
+_running: list[Repeater] = []
 
 
-def start(concurrency: int = 0) -> None:
-    """Start the periodic tasks of this process's queues; a second call changes nothing. Raises: `StorageMismatch`."""
+def start() -> None:
+    """Start the worker of this process; a second call changes nothing. Raises: `StorageMismatch`."""
     storage_binding.require()
     with _lock:
-        if not _running:
-            _running.extend(Runner(series, concurrency=concurrency) for series in all_series() if runs(series.queue))
-            for runner in _running:
-                runner.start()
+        if _running:
+            return
+        for local in tasks.LOCAL.values():
+            interval = max(local.every.total_seconds(), INTERVAL_SECONDS)
+            _running.append(Repeater(local.name, partial(local.work, tasks.PROCESS), interval))
+        if any(map(tasks.runs, tasks.QUEUES)):
+            tasks.begin()
+            rounds = Rounds()
+            _running.append(Repeater("rounds", rounds.run_once, at_end=rounds.release))
+        for repeater in _running:
+            repeater.start()
 
 
 def stop(timeout_seconds: float) -> bool:
-    """Stop the periodic tasks of this process; return False if one did not end in time."""
+    """Stop the worker of this process; return False if a task that it repeats did not end in time."""
     until = time.monotonic() + timeout_seconds
     with _lock:
         stopping, _running[:] = list(_running), []
-    for runner in stopping:
-        runner.request_stop()
-    ended = [runner.stop(max(0.0, until - time.monotonic())) for runner in stopping]
-    return all(ended)
+    for repeater in stopping:
+        repeater.request_stop()
+    have_ended = tasks.end(timeout_seconds)
+    ended = [repeater.stop(max(0.0, until - time.monotonic())) for repeater in stopping]
+    return have_ended and all(ended)

@@ -1,7 +1,5 @@
 """Messages that the remote refused for good: they stay here, and are sent again only if an operator asks for it."""
 
-from functools import partial
-
 from django.db import transaction
 
 from core.background.tasks import enqueue
@@ -19,5 +17,5 @@ def retry(session: Session) -> int:
         count = outbox.wait_again(outbox.entries(locked))
         if count:
             sessions.schedule_retry(locked, None)
-            transaction.on_commit(partial(enqueue, "retry_deliveries"))
+            enqueue("retry_deliveries")
     return count

@@ -4,18 +4,19 @@ from concurrent.futures import Future
 from datetime import datetime, timedelta
 from typing import Final
 
-from core.background.tasks import Round, Series, periodic, task
+from django.utils import timezone
+from django_tasks import task
+
+from core.background.tasks import PROCESS, Round, in_threads, periodic
 from documents.reader import MAX_CHILDREN
 from engines.registry import get_engine
 from resources import queries
 from resources.services import storage_binding
 from resources.services.deletion import finish_deletion
-from resources.services.ingestion import enqueue_ingestion, try_ingest
+from resources.services.ingestion import start_ingestion, try_ingest
 from resources.services.unfinished import unfinished_ingestions
 from store.port import HEALTH_TIMEOUT_SECONDS, Engine
 
-MAINTENANCE: Final = Series("maintenance", "maintenance", lease=timedelta(seconds=30))
-"""Short tasks. One process at a time runs them."""
 RECOVERY: Final = timedelta(seconds=30)
 """The time after the end of an outage in which failures are retried without their backoff. Calls that began in the
 outage, or that the circuit breaker refused, still fail in this time."""
@@ -23,11 +24,26 @@ RECOVERY_PAUSE: Final = timedelta(seconds=10)
 """The pause between two such retries of one resource, whose failure may have another cause than the outage."""
 BATCH: Final = 200
 
-# The embedded engine reads documents in child processes of one core each, and text without one. An external engine
-# only means waiting.
-task("ingest_document", queue="ingestion", slots=MAX_CHILDREN)(try_ingest)
-task("ingest_text", queue="ingestion", slots=2)(try_ingest)
-task("ingest_externally", queue="ingestion", slots=8)(try_ingest)
+
+@in_threads(MAX_CHILDREN)
+@task(queue_name="ingestion")
+def ingest_document(user: str, resource_id: str) -> bool:  # noqa: ARG001  for the fair pool
+    """Ingest a document, which the embedded engine reads in a child process of one core."""
+    return try_ingest(resource_id)
+
+
+@in_threads(2)
+@task(queue_name="ingestion")
+def ingest_text(user: str, resource_id: str) -> bool:  # noqa: ARG001  for the fair pool
+    """Ingest a text, which the embedded engine reads itself."""
+    return try_ingest(resource_id)
+
+
+@in_threads(8)
+@task(queue_name="ingestion")
+def ingest_externally(user: str, resource_id: str) -> bool:  # noqa: ARG001  for the fair pool
+    """Ingest a file with an external engine, which only means waiting."""
+    return try_ingest(resource_id)
 
 
 class Reconciler:
@@ -37,10 +53,14 @@ class Reconciler:
         self._engine = engine
         self._outage_end: datetime | None = None
 
+    def has_ingestions(self, now: datetime) -> bool:
+        """Return True if an ingestion is due, or waits for a retry."""
+        return bool(unfinished_ingestions(now, 1)) or queries.waiting_for_retry(now).exists()
+
     def ingest(self, now: datetime) -> list[Future[None]]:
         """Start the ingestions that are due and return their futures."""
         self._retry_after_outage(now)
-        return [enqueue_ingestion(resource) for resource in unfinished_ingestions(now, BATCH)]
+        return [start_ingestion(resource) for resource in unfinished_ingestions(now, BATCH)]
 
     def finish_deletions(self, now: datetime) -> int:
         """Clean up deleted resources; return the number of attempts."""
@@ -69,13 +89,14 @@ class Reconciler:
 _reconciler: Final = Reconciler()
 
 
-@periodic("ingest_pending", queue="ingestion")
-def ingest_pending(run: Round) -> None:
-    """Start the ingestions that are due. No lease, because each resource is claimed."""
+@in_threads(repeat_when=lambda: _reconciler.has_ingestions(timezone.now()))
+@task(queue_name="ingestion")
+def ingest_pending(run: Round = PROCESS) -> None:
+    """Start the ingestions that are due."""
     _reconciler.ingest(run.clock())
 
 
-@periodic("finish_deletions", series=MAINTENANCE)
+@periodic(when=lambda: queries.pending_cleanups().filter(retry_at__lte=timezone.now()).exists())
 def finish_deletions(run: Round) -> None:
     """Clean up deleted resources."""
     _reconciler.finish_deletions(run.clock())

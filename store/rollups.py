@@ -248,12 +248,17 @@ _TRY_LOCK: Final = "SELECT pg_try_advisory_xact_lock(7201960)"
 _WAIT_FOR_LOCK: Final = "SELECT pg_advisory_xact_lock(7201960) IS NOT NULL"
 
 
+def has_pending() -> bool:
+    """Return True if there are changes to add to the counts on PostgreSQL."""
+    return connection.vendor == "postgresql" and DayCount.objects.exclude(delta=0).exists()
+
+
 def settle(*, is_final: bool = False) -> bool:
     """Add pending changes to the counts on PostgreSQL; return True if there were any. Writers do not wait.
 
     If another process is doing so, leave the changes to it. With `is_final`, wait for it and then add up the rest.
     """
-    if connection.vendor != "postgresql" or not DayCount.objects.exclude(delta=0).exists():
+    if not has_pending():
         return False
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_WAIT_FOR_LOCK if is_final else _TRY_LOCK)

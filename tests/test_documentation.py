@@ -21,7 +21,7 @@ from django.urls import Resolver404, resolve
 
 from benchmarks import plot
 from console import urls as console_urls
-from core.background.tasks import all_series
+from core.background.tasks import LOCAL, PERIODIC, repeated
 from core.errors import GatewayError
 from memory_gateway.server import responses, wsgi_bridge  # noqa: F401  their errors are documented too
 from memory_gateway.settings import env
@@ -164,10 +164,10 @@ def test_every_part_of_the_panel_is_documented() -> None:
     assert parts - NO_PAGES == documented & parts
 
 
-def test_every_series_of_periodic_tasks_is_documented() -> None:
-    table = text_of(DOCS / "understand" / "architecture.md").partition("| series |")[2].partition("\n\n")[0]
+def test_every_task_that_workers_repeat_is_documented() -> None:
+    table = text_of(DOCS / "understand" / "architecture.md").partition("| task |")[2].partition("\n\n")[0]
     documented = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert Counter(documented) == Counter(series.name for series in all_series())
+    assert Counter(documented) == Counter([*PERIODIC, *LOCAL, *(task.name for task in repeated())])
 
 
 # The changelog names a command that was renamed.

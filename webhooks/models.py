@@ -19,7 +19,7 @@ def new_delivery_id() -> str:
     return f"msg_{secrets.token_hex(16)}"
 
 
-class Webhook(models.Model):
+class Webhook(Claimable):
     """An address that gets a user's events. The secrets are stored encrypted, because every delivery is signed."""
 
     id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)

@@ -32,8 +32,8 @@ from engines.registry import get_engine
 from memories.services.decisions import EVENTS
 from operations.cleanup import purge
 from operations.models import Job, Lease
+from operations.worker import MAINTENANCE
 from resources.queries import pending_cleanups, unfinished
-from resources.tasks import MAINTENANCE
 from store import derived
 from store.models import DayCount, PendingEmbedding
 
@@ -161,7 +161,7 @@ def health(request: HttpRequest) -> HttpResponseBase:
         row["status"]: row
         for row in unfinished(Q()).order_by().values("status").annotate(count=Count("pk"), oldest=Min("created_at"))
     }
-    lease = Lease.objects.filter(name=MAINTENANCE.name).first()
+    lease = Lease.objects.filter(name=MAINTENANCE).first()
     is_at_work = lease is not None and lease.is_held(timezone.now())
     retention = purge.retention()
     context: dict[str, Any] = {

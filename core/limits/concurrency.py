@@ -8,7 +8,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from core.errors import EngineUnavailable
@@ -97,11 +98,14 @@ class FairSemaphore:
             may_run.set()
 
 
-class _Call(NamedTuple):
+@dataclass(slots=True)
+class _Call:
     key: Hashable
     user: Hashable
     call: Callable[[], object]
     future: Future[None]
+    is_running: bool = False
+    runs_again: bool = False
 
 
 class FairPool:
@@ -120,17 +124,19 @@ class FairPool:
         self._threads = 0
         self._is_closed = False
 
-    def submit(self, key: Hashable, user: Hashable, call: Callable[[], object]) -> Future[None]:
+    def submit(self, key: Hashable, user: Hashable, call: Callable[[], object], *, again: bool = False) -> Future[None]:
         """Queue a call and return a future that is done after it, even if it failed: errors are logged with the key.
 
-        While a call with the same key waits or runs, return its future instead. After `close` it is canceled.
+        While a call with the same key waits or runs, return its future instead; with `again`, one that runs is then
+        repeated once. After `close` it is canceled.
         """
         with self._condition:
             if queued := self._calls.get(key):
+                queued.runs_again |= again and queued.is_running
                 return queued.future
             queued = _Call(key, user, call, Future())
             if self._is_closed:
-                queued.future.cancel()
+                _cancel(queued.future)
                 return queued.future
             self._calls[key] = queued
             self._queue.put(user, queued)
@@ -148,7 +154,7 @@ class FairPool:
             self._is_closed = True
             for call in self._queue.clear():
                 del self._calls[call.key]
-                call.future.cancel()
+                _cancel(call.future)
 
     def _start_threads(self) -> None:
         while (first := self._queue.take()) is not None:
@@ -168,17 +174,29 @@ class FairPool:
 
     def _run(self, running: _Call) -> _Call | None:
         """Run a call, and return the next one for this thread."""
+        running.is_running = True
         try:
             running.call()
         except Exception:
             logger.exception("Task %s failed: %s", self._name, running.key)
         with self._condition:
             self._queue.release(running.user)
-            del self._calls[running.key]
+            is_over = not running.runs_again or self._is_closed
+            running.is_running = running.runs_again = False
+            if is_over:
+                del self._calls[running.key]
+            else:
+                self._queue.put(running.user, running)
             following = self._queue.take()
             self._start_threads()  # another user's call may be allowed to run now
-        running.future.set_result(None)
+        if is_over:
+            running.future.set_result(None)
         return following
+
+
+def _cancel(future: Future[None]) -> None:
+    future.cancel()
+    future.set_running_or_notify_cancel()  # else `concurrent.futures.wait` would wait for it
 
 
 class Bulkhead:

@@ -3,8 +3,8 @@
 A row without text remains of each memory, so that neither the same message nor the next copy of the remote's
 memories recreates it. The tombstone remains too, and hides the id.
 
-After a jump of the system clock, the server purges nothing for seven days. Two rows of `Lease` without a holder store
-the last time that was read, and the time of the last jump.
+After a jump of the system clock, the server purges nothing for seven days. Two rows of `Lease` record when the clock is
+read next, and from when on purges are due.
 """
 
 import logging
@@ -235,9 +235,9 @@ def _record(actor: Actor, subject: str, tombstone: Tombstone) -> None:
 PURGE_PAUSE: Final = timedelta(days=7)
 """The pause of purges after a jump, in which an operator can correct the clock."""
 MAX_GAP: Final = timedelta(days=1)
-_RECORD_INTERVAL: Final = timedelta(minutes=5)
-_LAST_READ: Final = "clock:seen"
-_LAST_JUMP: Final = "clock:steady"
+_READ_INTERVAL: Final = timedelta(minutes=5)
+_READ_CLOCK: Final = "read_clock"
+_PURGE: Final = "purge"
 
 
 def may_purge(now: datetime) -> bool:
@@ -245,28 +245,21 @@ def may_purge(now: datetime) -> bool:
 
     A stop of the gateway for more than a day looks the same, and also pauses purges.
     """
-    last_read = _read_time(_LAST_READ)
+    due_at = Lease.objects.due_times([_READ_CLOCK])[_READ_CLOCK]
+    last_read = due_at - _READ_INTERVAL if due_at else None
     if last_read is not None and abs(now - last_read) > MAX_GAP:
         logger.error(
             "The clock shows %s, but the last recorded time is %s: the clock jumped, or the gateway was stopped. "
             "Nothing is purged before %s. Check the clock.",
             *(f"{at:%Y-%m-%d %H:%M}" for at in (now, last_read, now + PURGE_PAUSE)),
         )
-        _write_time(_LAST_JUMP, now)  # written first: otherwise a process in between would purge
-    if last_read is None or abs(now - last_read) > _RECORD_INTERVAL:
-        _write_time(_LAST_READ, now)
+        Lease.objects.set_due(_PURGE, now + PURGE_PAUSE)  # written first: otherwise a process in between would purge
+    if last_read is None or abs(now - last_read) > _READ_INTERVAL:
+        Lease.objects.set_due(_READ_CLOCK, now + _READ_INTERVAL)
     return purges_paused_until(now) is None
 
 
 def purges_paused_until(now: datetime) -> datetime | None:
     """Return the end of the pause of purges, None if there is none."""
-    last_jump = _read_time(_LAST_JUMP)
-    return last_jump + PURGE_PAUSE if last_jump is not None and now < last_jump + PURGE_PAUSE else None
-
-
-def _read_time(name: str) -> datetime | None:
-    return Lease.objects.filter(name=name).values_list("leased_until", flat=True).first()
-
-
-def _write_time(name: str, at: datetime) -> None:
-    Lease.objects.update_or_create(name=name, defaults={"leased_until": at})
+    due_at = Lease.objects.due_times([_PURGE])[_PURGE]
+    return due_at if due_at is not None and now < due_at else None

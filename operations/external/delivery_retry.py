@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
+from django.utils import timezone
 
 from core.background.tasks import Round
 from core.errors import EngineRefused, EngineUnavailable
@@ -47,6 +48,12 @@ class DeliveryRetry:
 
     def __init__(self) -> None:
         self._check_due_at: datetime | None = None
+
+    def has_work(self) -> bool:
+        """Return True if a call is due."""
+        now = timezone.now()
+        with_flushes = self._check_due_at is None or now >= self._check_due_at
+        return attached_remote() is not None and any(_due(now, is_forced=False, with_flushes=with_flushes))
 
     def __call__(self, run: Round, *, is_forced: bool = False) -> int:
         """Retry due calls, or all if `is_forced`; return the number of messages that arrived."""

@@ -29,6 +29,11 @@ IDS_PER_CALL: Final = 50
 MAX_WAIT: Final = timedelta(days=1)
 
 
+def has_work() -> bool:
+    """Return True if a remote is attached, and deletions in it are recorded."""
+    return attached_remote() is not None and deletions.is_enabled() and PendingDeletion.objects.exists()
+
+
 def delete_in_engine(run: Round) -> bool:
     """Send due deletions, in one process at a time; return True if there may be more."""
     engine, now = attached_remote(), run.clock()

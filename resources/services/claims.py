@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final
 
 from django.db import transaction
@@ -196,7 +195,7 @@ def retry(resources: QuerySet[Resource], *, actor: Actor) -> int:
         found = dict(failed.order_by("created_at").values_list("resource_id", "user__user_id")[:_MAX_RETRIED])
         count = reopen(Resource.objects.filter(pk__in=found), timezone.now())
         if count:
-            transaction.on_commit(partial(enqueue, "ingest_pending"))
+            enqueue("ingest_pending")
             users = sorted(set(found.values()))
             record(
                 actor,

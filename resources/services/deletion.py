@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -187,7 +186,7 @@ def restore_as(
         record(actor, "resource.restore", resource_id, user_id=user_id)
         publish("resource.restored", user_pk, **resource.event_data)
         if resource.status == Resource.Status.PENDING:
-            transaction.on_commit(partial(enqueue, "ingest_pending"))
+            enqueue("ingest_pending")
     return resource
 
 

@@ -7,13 +7,14 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.utils import timezone
+from django_tasks import TaskResult
 
 from core.background.leases import renewed
-from core.background.tasks import enqueue
+from core.background.tasks import start, start_here
 from core.errors import EngineError, EngineUnavailable, Unreadable
 from core.messages import MANAGE, joined
 from core.messages import Message as _
@@ -60,15 +61,23 @@ _NEEDS_OCR = _(
 )
 
 
-def enqueue_ingestion(resource: Resource) -> Future[None]:
-    """Start the ingestion of a resource."""
+def enqueue_ingestion(resource: Resource) -> TaskResult[Any]:
+    """Enqueue the ingestion of a resource."""
+    return start(_task_of(resource), user=str(resource.user_id), resource_id=resource.resource_id)
+
+
+def start_ingestion(resource: Resource) -> Future[None]:
+    """Start the ingestion of a resource in this process."""
+    return start_here(_task_of(resource), user=str(resource.user_id), resource_id=resource.resource_id)
+
+
+def _task_of(resource: Resource) -> str:
     is_upload, has_ocr = resource.origin == Resource.Origin.UPLOAD, settings.MEMORY_GATEWAY_OCR != "off"
-    name = "ingest_document"
     if is_attached():
-        name = "ingest_externally"
-    elif is_upload and not needs_parser(resource.mime_type, has_ocr=has_ocr):
-        name = "ingest_text"
-    return enqueue(name, resource.user_id, resource_id=resource.resource_id)
+        return "ingest_externally"
+    if is_upload and not needs_parser(resource.mime_type, has_ocr=has_ocr):
+        return "ingest_text"
+    return "ingest_document"
 
 
 class _LeaseLost(Exception):

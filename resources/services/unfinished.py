@@ -32,7 +32,7 @@ def unfinished_ingestions(
     """Return at most `limit` pending resources of these kinds, round-robin by user, oldest first.
 
     With `user_id`, only that user's. A worker is gone when its lease has expired, or when its process on this machine
-    has ended. The rows have the fields that `enqueue_ingestion` needs.
+    has ended. The rows have the fields that `start_ingestion` needs.
     """
     of_user = Q() if user_id is None else Q(user__user_id=user_id)
     dead = _dead_holders(now) if Kind.STALE in kinds else []

@@ -1,7 +1,6 @@
 """Upload a file: the file first, then the row, then its ingestion; one undeleted resource per content."""
 
 import time
-from concurrent.futures import wait
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.services import lock_caller
+from core.background.tasks import wait
 from core.errors import Conflict, NoSpace, Unauthenticated
 from core.events import publish
 from core.ids import new_resource_id, resource_session_id
@@ -58,7 +58,7 @@ def ingest_and_wait(resource: Resource, seconds: float | None) -> Resource:
     """Start the ingestion; return the row when that ends, in any process, or after `seconds` (None: the setting)."""
     seconds = settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS if seconds is None else seconds
     deadline = time.monotonic() + seconds
-    wait([enqueue_ingestion(resource)], timeout=seconds)
+    wait(enqueue_ingestion(resource), seconds)
     while True:
         resource = Resource.objects.select_related("user").get(pk=resource.pk)
         remaining = deadline - time.monotonic()

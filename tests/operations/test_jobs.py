@@ -12,12 +12,11 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from core.background.leases import new_holder
+from core.background.tasks import begin, end, look
 from core.errors import Conflict, NotFound
-from operations import jobs, tasks
+from operations import jobs
 from operations.jobs import Handler, Run
 from operations.models import Job, JobStep
-from operations.worker import Runner
-from tests.operations.test_worker import make_series
 
 pytestmark = pytest.mark.django_db
 
@@ -131,13 +130,13 @@ def test_the_worker_runs_jobs_and_stops_between_two_steps() -> None:
         return {}
 
     job = submit()
-    runner = Runner(make_series(tasks.run_jobs))
-    runner.start(interval_seconds=0.01)
+    begin()
+    look("jobs")
     wait_for(lambda: jobs.get(job.pk).status == "done")
     jobs.KINDS["count"] = Handler(count_slowly)
     long = submit()
     wait_for(lambda: jobs.get(long.pk).done > 2)
-    assert runner.stop(5)
+    assert end(5)
     assert (jobs.get(long.pk).status, jobs.get(long.pk).done < 999) == ("running", True)
 
 

@@ -57,7 +57,7 @@ def search_vectors(engine: EmbeddedEngine, owner: Owner) -> list[Hit]:
 
 def add_memories(engine: EmbeddedEngine, person: Person) -> None:
     remember(engine, person.owner, *[f"tree {number}" for number in range(250)], "The automobile", "天气很好")
-    tasks.embed(Round())
+    tasks.embed.call(Round())
     assert not PendingEmbedding.objects.exists()
 
 
@@ -136,9 +136,9 @@ def test_a_batch_that_another_process_has_is_left_to_it(
     end_pause()
     soon = timezone.now() + timedelta(seconds=30)
     PendingEmbedding.objects.update(lease_holder="elsewhere:1:x", leased_until=soon)
-    assert tasks.embed(Round()) == 0
+    assert tasks.embed.call(Round()) == 0
     PendingEmbedding.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
-    assert tasks.embed(Round()) == 2
+    assert tasks.embed.call(Round()) == 2
     assert Embedding.objects.count() == 2
 
 

@@ -1,4 +1,4 @@
-"""The worker: reconciliation of resources, periodic tasks, leases and the worker thread."""
+"""The worker: reconciliation of resources, periodic tasks, leases and the worker threads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -15,18 +16,20 @@ from typing import NamedTuple
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, connections, transaction
+from django.test import override_settings
 from django.utils import timezone
+from django_tasks import task_backends
 
 from accounts.audit import Actor
 from core.background import tasks
 from core.background.leases import claimed, new_holder, release_all
-from core.background.tasks import Periodic, Round, Series, all_series, wait_until_idle
+from core.background.tasks import Periodic, Round, wait_until_idle
 from core.errors import EngineUnavailable
 from core.ids import new_resource_id
-from operations import jobs, worker
+from operations import jobs, periodic_tasks, worker
 from operations.models import Job, Lease
 from operations.tasks import clean_up
-from operations.worker import Runner
+from operations.worker import Repeater
 from resources import services
 from resources.models import Resource
 from resources.services.unfinished import unfinished_ingestions
@@ -42,6 +45,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 SECONDS = 10
 LEASE = timedelta(seconds=30)
+DUMMY = {"default": {"BACKEND": "django_tasks.backends.dummy.DummyBackend", "QUEUES": []}}
 
 
 class Report(NamedTuple):
@@ -56,11 +60,6 @@ class ReconcilerHarness:
         self.engine = RecordingEngine()
         self.now = timezone.now()
         self.reconciler = Reconciler(engine=self.engine)
-        self.series = make_series(lambda run: self.reconciler.ingest(run.clock()), lease=LEASE)
-        self.runner = Runner(self.series, clock=self.clock)
-
-    def clock(self) -> datetime:
-        return self.now
 
     def ingest(self, resource_id: str, **_: object) -> None:
         services.ingest(resource_id, engine=self.engine)
@@ -72,12 +71,6 @@ class ReconcilerHarness:
         assert not wait(ingestions, SECONDS).not_done
         assert wait_until_idle(SECONDS)
         return Report(len(ingestions), deletions)
-
-
-def make_series(
-    work: Callable[[Round], object], *, lease: timedelta | None = None, every: timedelta = timedelta(0)
-) -> Series:
-    return Series("tests", None, lease, [Periodic("task", work, every, lambda: True)])
 
 
 @pytest.fixture
@@ -192,98 +185,143 @@ def test_only_old_files_without_a_row_are_moved(alice: Person, storage: Path) ->
     assert left == sorted([*quarantined, *(str(path.relative_to(storage)) for path in expected)])
 
 
-def test_a_task_with_an_interval_runs_when_it_is_due_or_has_more_to_do() -> None:
-    now, more = [timezone.now()], [False, True, 1, False]
-    done: list[object] = []
+@dataclass
+class Clock:
+    """A clock that a test sets, and the periodic task that it runs."""
 
-    def work(_round: Round) -> object:
-        done.append(more[len(done)])
-        return done[-1]
+    now: datetime
+    answers: list[object] = field(default_factory=list)
+    runs: int = 0
 
-    runner = Runner(make_series(work, every=timedelta(minutes=10)), clock=lambda: now[0])
-    for expected in (1, 1):
-        runner.run_once()
-        assert len(done) == expected
-    now[0] += timedelta(minutes=10)
-    for expected in (2, 3, 3):  # True repeats the task, a count does not
-        runner.run_once()
-        assert len(done) == expected
+    def work(self, _round: Round) -> object:
+        self.runs += 1
+        answer = self.answers.pop(0) if self.answers else None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
+    def round(self, later: timedelta = timedelta(0)) -> int:
+        """Run the periodic tasks as a process that just started; return how often the task has run until now."""
+        self.now += later
+        periodic_tasks.run_due(Round(clock=lambda: self.now))
+        return self.runs
 
-def test_every_app_has_its_tasks_registered() -> None:
-    assert {series.name: [task.name for task in series.tasks] for series in all_series()} == {
-        "check_integrity": ["check_integrity"],
-        "deliver_webhooks": ["deliver_webhooks"],
-        "find_missing_vectors": ["find_missing_vectors"],
-        "embed": ["embed"],
-        "extract": ["extract"],
-        "describe_pictures": ["describe_pictures"],
-        "transcribe": ["transcribe"],
-        "ingest_pending": ["ingest_pending"],
-        "maintenance": [
-            "finish_deletions",
-            "clean_up",
-            "purge_trash",
-            "index_words",
-            "merge_keywords",
-            "link_sources",
-            "end_former_moves",
-        ],
-        "retry_deliveries": ["retry_deliveries"],
-        "delete_in_engine": ["delete_in_engine"],
-        "run_jobs": ["run_jobs"],
-        "write_search_log": ["write_search_log"],
-    }
+    def declare(self, every: timedelta, when: Callable[[], bool] = lambda: True) -> None:
+        tasks.PERIODIC["tests"] = Periodic("tests", self.work, every, when)
 
 
-def test_a_task_that_is_not_needed_takes_no_lease() -> None:
-    idle = Series("tests", None, LEASE, [Periodic("task", lambda _: pytest.fail("ran"), timedelta(0), lambda: False)])
-    Runner(idle).run_once()
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def clock() -> Iterator[Clock]:
+    """Replace the periodic tasks by one that is due daily."""
+    declared = dict(tasks.PERIODIC)
+    tasks.PERIODIC.clear()
+    created = Clock(timezone.now())
+    created.declare(DAY)
+    yield created
+    tasks.PERIODIC.clear()
+    tasks.PERIODIC.update(declared)
+
+
+def test_a_daily_task_runs_once_a_day_however_often_processes_start(clock: Clock) -> None:
+    hour = timedelta(hours=1)
+    assert [clock.round(later) for later in (hour, hour, 21 * hour, 2 * hour, hour)] == [1, 1, 1, 2, 2]
+    assert clock.round(3 * DAY) == 3  # an overdue one runs at once, and not for each day that passed
+
+
+def test_a_task_that_has_more_to_do_runs_again(clock: Clock) -> None:
+    clock.answers = [False, True, 1, False]
+    assert [clock.round(), clock.round(), clock.round(DAY), clock.round(), clock.round()] == [1, 1, 2, 3, 3]
+
+
+def test_a_failed_task_is_repeated_soon_and_does_not_delay_others(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Clock(clock.now)
+    tasks.PERIODIC["other"] = Periodic("other", other.work, DAY, lambda: True)
+    clock.answers = [ZeroDivisionError()]
+    assert [clock.round(), other.runs] == [1, 1]
+    assert "The periodic task tests failed" in caplog.text
+    assert [clock.round(periodic_tasks.RETRY / 2), clock.round(periodic_tasks.RETRY)] == [1, 2]
+
+
+def test_only_one_process_runs_a_periodic_task(clock: Clock) -> None:
+    Lease.objects.create(name="tests", lease_holder="elsewhere:1:x", leased_until=clock.now + LEASE)
+    assert clock.round() == 0
+    assert clock.round(2 * LEASE) == 1  # it was killed, and the task is still due
+
+
+def test_a_time_that_a_wrong_clock_wrote_delays_no_task(clock: Clock) -> None:
+    assert clock.round(timedelta(days=3650)) == 1
+    assert clock.round(timedelta(days=-3650)) == 2
+    assert clock.round(DAY / 2) == 2
+
+
+def test_a_task_that_is_not_needed_writes_nothing(clock: Clock) -> None:
+    clock.declare(timedelta(0), when=lambda: False)
+    assert clock.round() == 0
     assert not Lease.objects.exists()
 
 
-def test_only_one_process_runs_a_series(alice: Person, harness: ReconcilerHarness) -> None:
-    other = ReconcilerHarness()
-    harness.runner.run_once()
+def test_every_app_has_its_tasks_declared() -> None:
+    assert list(tasks.PERIODIC) == [
+        "find_missing_vectors",
+        "finish_deletions",
+        "clean_up",
+        "purge_trash",
+        "index_words",
+        "merge_keywords",
+        "link_sources",
+        "end_former_moves",
+    ]
+    assert {task.name: task.queue_name for task in tasks.repeated()} == {
+        "embed": "embeddings",
+        "extract": "extraction",
+        "describe_pictures": "extraction",
+        "transcribe": "extraction",
+        "ingest_pending": "ingestion",
+        "deliver_webhooks": "webhooks",
+        "maintain": "maintenance",
+        "run_jobs": "jobs",
+        "retry_deliveries": "deliveries",
+        "delete_in_engine": "deliveries",
+    }
+    assert set(tasks.LOCAL) == {"write_search_log", "check_integrity"}
+
+
+def test_a_worker_runs_what_is_pending_and_overdue_and_shows_that_it_is_there(
+    alice: Person, storage: Path, clock: Clock
+) -> None:
     resource = stored_resource(alice)
-    other.runner.run_once()
-    assert wait_until_idle(SECONDS)
-    assert Resource.objects.get(pk=resource.pk).status == "pending"
-    harness.runner.release()
-    other.runner.run_once()
-    assert wait_until_idle(SECONDS)
-    assert Resource.objects.get(pk=resource.pk).status == "extracted"
-
-
-def test_the_thread_runs_rounds_until_it_is_stopped(alice: Person, harness: ReconcilerHarness) -> None:
-    harness.runner.start(interval_seconds=3600)
+    Lease.objects.create(name="tests", due_at=clock.now - DAY)
+    worker.start()
     try:
-        assert eventually(Lease.objects.exclude(lease_holder="").exists)
-        resource = stored_resource(alice)
-        harness.series.wake.set()
         assert eventually(lambda: Resource.objects.get(pk=resource.pk).status == "extracted")
+        assert eventually(lambda: clock.runs == 1)
+        assert Lease.objects.get(name=worker.MAINTENANCE).is_held(timezone.now())
     finally:
-        assert harness.runner.stop(SECONDS)
+        assert worker.stop(SECONDS)
     assert not Lease.objects.exclude(lease_holder="").exists()
-    assert wait_until_idle(SECONDS)
 
 
 def test_a_failed_round_does_not_end_the_thread(caplog: pytest.LogCaptureFixture) -> None:
     rounds = 0
 
-    def broken(_round: Round) -> None:
+    def broken() -> None:
         nonlocal rounds
         rounds += 1
         if rounds == 1:
             raise ZeroDivisionError
 
-    runner = Runner(make_series(broken))
-    runner.start(interval_seconds=0.01)
+    repeater = Repeater("tests", broken, interval_seconds=0.01)
+    repeater.start()
     try:
         assert eventually(lambda: rounds > 1)
     finally:
-        assert runner.stop(SECONDS)
-    assert "A periodic task of tests failed" in caplog.text
+        assert repeater.stop(SECONDS)
+    assert "tests failed" in caplog.text
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite has one writing process")
@@ -313,30 +351,32 @@ def test_without_queues_a_process_has_no_threads_for_work(storage: Path, no_queu
 
 
 def test_pending_work_is_recorded_with_its_row_and_rolled_back_with_it(alice: Person) -> None:
-    series = next(one for one in all_series() if one.name == "run_jobs")
-    series.wake.clear()
-    with transaction.atomic():
+    with override_settings(TASKS=DUMMY):
+        with transaction.atomic():
+            jobs.submit("import_from", {}, actor=Actor.command("tests"))
+            transaction.set_rollback(True)
+        assert task_backends["default"].results == []
         jobs.submit("import_from", {}, actor=Actor.command("tests"))
-        transaction.set_rollback(True)
-    assert not series.wake.is_set()
-    assert not Job.objects.exists()
+        assert [result.task.name for result in task_backends["default"].results] == ["run_jobs"]
+    assert Job.objects.count() == 1
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="a notification of PostgreSQL")
 def test_a_notification_begins_a_round(no_queue: None) -> None:
-    listener, series = worker.Listener(), next(one for one in all_series() if one.name == "run_jobs")
+    listener, looked = worker.Listener(), threading.Event()
+    declared = dict(tasks._declared)
+    tasks._declared["run_jobs"] = declared["run_jobs"]._replace(when=lambda: bool(looked.set()))
     listener.start()
     try:
-        series.wake.clear()
 
         def is_woken() -> bool:
             tasks.enqueue("run_jobs")
-            return series.wake.is_set()
+            return looked.is_set()
 
         assert eventually(is_woken)
     finally:
         listener.stop()
-        series.wake.clear()
+        tasks._declared.update(declared)
 
 
 def claim_all(limit: int = 10) -> AbstractContextManager[list[PendingExtraction]]:

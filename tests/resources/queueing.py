@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from core.background import tasks
+from resources import tasks as resource_tasks
 
 NAMES = ("ingest_document", "ingest_text", "ingest_externally")
 
@@ -13,11 +14,13 @@ NAMES = ("ingest_document", "ingest_text", "ingest_externally")
 @contextmanager
 def ingesting_by(work: Callable[..., object], slots: int = 1) -> Iterator[None]:
     """Run `work` instead of ingestions inside the block, and wait for it at the end."""
-    registered = dict(tasks._tasks)
+    declared, try_ingest = dict(tasks._declared), resource_tasks.try_ingest
     for name in NAMES:
-        tasks.task(name, queue="ingestion", slots=slots)(work)
+        tasks.in_threads(slots)(declared[name].task)
+    resource_tasks.try_ingest = work
     try:
         yield
         assert tasks.wait_until_idle(10)
     finally:
-        tasks._tasks.update(registered)
+        resource_tasks.try_ingest = try_ingest
+        tasks._declared.update(declared)

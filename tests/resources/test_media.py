@@ -442,12 +442,12 @@ def test_users_take_turns(alice: Person, bob: Person, models: StubMedia) -> None
 
 def test_everos_reads_media_itself(settings: Any, models: StubMedia) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:1"
-    assert not tasks._uses("vision")()
-    assert not tasks._uses("TRANSCRIPTION")()
+    assert not tasks._uses("vision")
+    assert not tasks._uses("transcription")
 
 
 def test_the_periodic_tasks_read_what_is_pending(alice: Person, models: StubMedia) -> None:
     upload(alice, photo(), "garden.png")
     upload(alice, recording(), "memo.wav")
-    assert (tasks.describe_pictures(Round()), tasks.transcribe(Round(concurrency=1))) == (1, 1)
+    assert (tasks.describe_pictures.call(Round()), tasks.transcribe.call(Round(concurrency=1))) == (1, 1)
     assert len(said(alice)) == 4

@@ -153,7 +153,7 @@ def memories(request: pytest.FixtureRequest) -> int:
 @pytest.mark.parametrize("name", BY_NAME)
 def test_a_rebuild_beside_writes_refuses_none_and_changes_no_search(tmp_path: Path, name: str, memories: int) -> None:
     with running_embeddings() as stub:
-        model = {"MEMORY_GATEWAY_EMBEDDING_BASE_URL": stub.url, "MEMORY_GATEWAY_EMBEDDING_MODEL": "stub"}
+        model = {"MEMORY_GATEWAY_MODELS": f"embedding={stub.url}#stub"}
         with running_server(tmp_path, **(model if name == "vectors" else {})) as server:
             clients = Clients.create(server, memories, is_complete=True)
             with clients.running():

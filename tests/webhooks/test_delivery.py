@@ -260,7 +260,7 @@ def test_the_periodic_task_delivers_and_users_have_their_own_receivers(
     create(bob, receiver)
     happen(alice, 2)
     happen(bob)
-    deliver_webhooks(Round())
+    deliver_webhooks.call(Round())
     assert tasks.wait_until_idle(30)
     assert sorted(request.event["data"]["user_id"] for request in receiver.requests) == ["alice", "alice", "bob"]
 
@@ -276,6 +276,17 @@ def test_a_delivery_that_a_crash_interrupted_is_sent_again(alice: Person, receiv
     clock.pass_(minutes=2)
     assert delivery.deliver(UUID(webhook["webhook_id"]), clock=clock) == 1
     assert len(receiver.requests) == 1
+
+
+def test_one_process_at_a_time_delivers_a_webhook(alice: Person, receiver: Receiver) -> None:
+    webhook, clock = create(alice, receiver), Clock()
+    happen(alice, 2)
+    take(Webhook.objects.all(), 1, delivery.LEASE)
+    Webhook.objects.update(lease_holder="elsewhere:1:a")
+    assert deliver(webhook) == 0
+    clock.pass_(minutes=2)  # the other machine has failed
+    assert delivery.deliver(UUID(webhook["webhook_id"]), clock=clock) == 2
+    assert not Webhook.objects.exclude(lease_holder="").exists()
 
 
 def test_old_deliveries_are_removed(alice: Person, receiver: Receiver) -> None:

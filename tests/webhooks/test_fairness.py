@@ -51,7 +51,7 @@ def happen(person: Person) -> None:
 def seconds_of_a_delivery(person: Person, receiver: Receiver) -> float:
     before, began = len(receiver.requests), time.monotonic()
     happen(person)
-    deliver_webhooks(Round())
+    deliver_webhooks.call(Round())
     wait_until(lambda: len(receiver.requests) > before, seconds=30)
     return time.monotonic() - began
 
@@ -71,7 +71,7 @@ def test_a_delivery_takes_a_second_beside_twenty_users_whose_receivers_hang(
             WebhookDelivery(webhook=one, user_id=user, event_type="memory.added")
             for one in Webhook.objects.filter(user_id=user)
         )
-    deliver_webhooks(Round())
+    deliver_webhooks.call(Round())
     wait_until(lambda: len(hanging.requests) >= OTHERS, seconds=30)
     assert seconds_of_a_delivery(alice, receiver) <= 1.0
     assert len(hanging.requests) <= 2 * OTHERS  # two threads of each user
@@ -93,7 +93,7 @@ def test_receivers_that_did_not_answer_share_some_threads(
     )
     turns = Counter(one.user_id.int % delivery.SILENT_GROUPS for one in Webhook.objects.exclude(user_id=alice.user_pk))
     calls = sum(min(number, 2) for number in turns.values())  # a group may have got one user or none
-    deliver_webhooks(Round())
+    deliver_webhooks.call(Round())
     wait_until(lambda: len(hanging.requests) >= calls, seconds=10)
     assert seconds_of_a_delivery(alice, receiver) <= 1.0
     time.sleep(0.5)

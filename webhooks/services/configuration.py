@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -103,7 +102,7 @@ def change(
         if values:
             webhook.save(update_fields=values)
             _record(principal, "change", webhook)
-            transaction.on_commit(partial(enqueue, "deliver_webhooks"))
+            enqueue("deliver_webhooks")
     return webhook
 
 
@@ -135,7 +134,7 @@ def test(principal: Principal, webhook_id: UUID) -> WebhookDelivery:
         delivery = WebhookDelivery.objects.create(
             webhook=webhook, user_id=principal.user_pk, event_type=TEST_EVENT, data={"webhook_id": str(webhook.pk)}
         )
-        transaction.on_commit(partial(enqueue, "deliver_webhooks"))
+        enqueue("deliver_webhooks")
     return delivery
 
 
@@ -157,7 +156,7 @@ def send_again(webhook_id: UUID, delivery_id: str, *, actor: Actor) -> WebhookDe
             user_id=delivery.user.user_id,
             detail={"delivery_id": delivery_id},
         )
-        transaction.on_commit(partial(enqueue, "deliver_webhooks"))
+        enqueue("deliver_webhooks")
     return delivery
 
 

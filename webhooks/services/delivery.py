@@ -2,8 +2,8 @@
 
 A delivery is recorded in the transaction of its change, so that neither exists without the other.
 
-A turn of a webhook sends its due deliveries in the order of their sequence. A failed delivery does not delay later
-ones: receivers order by `sequence`. A delivery is leased while it is sent; one which a crash interrupts is sent again.
+A turn of a webhook sends its due deliveries in the order of their sequence; one process takes it at a time. A failed
+delivery does not delay later ones: receivers order by `sequence`. One which a crash interrupts is sent again.
 """
 
 import logging
@@ -13,18 +13,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 import orjson
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
 from core.background.leases import take
-from core.background.tasks import enqueue
+from core.background.tasks import enqueue, start_here
 from core.crypto import Undecryptable
 from core.messages import Message as _
 from core.network.http_client import Deadline, HttpClient, HttpError
@@ -45,7 +44,7 @@ RETRY_DELAYS: Final = (
 """The pauses before the retries: 27.6 hours in all. Up to a tenth more is random."""
 KEPT: Final = timedelta(days=30)
 LEASE: Final = timedelta(minutes=1)
-"""Longer than a call takes."""
+"""Longer than a turn takes."""
 TURN_DELIVERIES: Final = 200
 TURN_SECONDS: Final = 30.0
 """The limits of a turn, after which webhooks of other users are served."""
@@ -72,16 +71,20 @@ def record_event(*, event_type: str, user_pk: UUID, data: Mapping[str, Any], **_
         WebhookDelivery.objects.bulk_create(
             WebhookDelivery(webhook_id=pk, user_id=user_pk, event_type=event_type, data=dict(data)) for pk in wanted
         )
-        transaction.on_commit(partial(enqueue, "deliver_webhooks"))
+        enqueue("deliver_webhooks")
+
+
+def due(now: datetime) -> QuerySet[WebhookDelivery]:
+    """Return the deliveries of enabled webhooks that are due, in no order."""
+    return _pending().filter(next_try_at__lte=now)
 
 
 def start_due(now: datetime) -> None:
     """Start a turn for each enabled webhook with a due delivery."""
-    pending = WebhookDelivery.objects.filter(next_try_at__isnull=False, webhook__is_enabled=True).order_by()
-    silent = set(pending.filter(attempts__gt=0, status_code=None).values_list("webhook_id", flat=True).distinct())
-    for webhook_pk, user_pk in pending.filter(next_try_at__lte=now).values_list("webhook_id", "user_id").distinct():
-        turn = f"silent {user_pk.int % SILENT_GROUPS}" if webhook_pk in silent else user_pk
-        enqueue("deliver_webhook", turn, webhook_pk=webhook_pk)
+    silent = set(_pending().filter(attempts__gt=0, status_code=None).values_list("webhook_id", flat=True).distinct())
+    for webhook_pk, user_pk in due(now).values_list("webhook_id", "user_id").distinct():
+        user = f"silent {user_pk.int % SILENT_GROUPS}" if webhook_pk in silent else str(user_pk)
+        start_here("deliver_webhook", user=user, webhook_pk=str(webhook_pk))
 
 
 def deliver(
@@ -93,12 +96,21 @@ def deliver(
 ) -> int:
     """Send due deliveries of a webhook for one turn; return how many calls were made. Each takes at most `seconds`.
 
-    The turn ends early if the receiver does not answer at all, or disables the webhook.
+    The turn ends early if the receiver does not answer at all, or disables the webhook. None begins while another
+    process has one of this webhook.
     """
-    webhook = Webhook.objects.select_related("user").filter(pk=webhook_pk, is_enabled=True).first()
-    if webhook is None:
-        return 0
-    _number(webhook_pk)
+    enabled = Webhook.objects.select_related("user").filter(pk=webhook_pk, is_enabled=True)
+    for webhook in take(enabled, 1, LEASE, now=clock()):
+        try:
+            return _turn(webhook, clock, tls, seconds)
+        finally:
+            held = Webhook.objects.filter(pk=webhook_pk, lease_holder=webhook.lease_holder)
+            held.update(lease_holder="", leased_until=None)
+    return 0
+
+
+def _turn(webhook: Webhook, clock: Callable[[], datetime], tls: ssl.SSLContext | None, seconds: float) -> int:
+    _number(webhook.pk)
     due = webhook.deliveries.filter(next_try_at__lte=clock(), sequence__isnull=False).order_by("sequence")
     ends_at, calls = time.monotonic() + TURN_SECONDS, 0
     for delivery in due[:TURN_DELIVERIES]:
@@ -133,6 +145,10 @@ def body_of(webhook: Webhook, delivery: WebhookDelivery) -> bytes:
             "data": {"user_id": webhook.user.user_id, **delivery.data},
         }
     )
+
+
+def _pending() -> QuerySet[WebhookDelivery]:
+    return WebhookDelivery.objects.filter(next_try_at__isnull=False, webhook__is_enabled=True).order_by()
 
 
 def _number(webhook_pk: UUID) -> None:

@@ -58,7 +58,7 @@ class Command(BaseCommand):
         monitoring.start()
         with stop_on_signals() as stop:
             try:
-                worker.start(concurrency)
+                worker.start()
             except GatewayError as error:
                 raise CommandError(error.detail) from None
             listener = worker.Listener()

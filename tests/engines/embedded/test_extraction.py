@@ -725,9 +725,9 @@ def test_an_owner_of_whom_another_process_has_an_extraction_is_left_to_it(
     first = PendingExtraction.objects.filter(session__isnull=False)
     first.update(lease_holder="elsewhere:1:x", leased_until=timezone.now() + timedelta(seconds=30))
     remember(engine, alice.owner, "I live in Oslo", session="chat:c2")
-    assert tasks.extract(Round()) == 0
+    assert tasks.extract.call(Round()) == 0
     first.update(leased_until=timezone.now() - timedelta(seconds=1))
-    assert tasks.extract(Round()) == 3
+    assert tasks.extract.call(Round()) == 3
     assert derived_texts(alice) == ["Alice lives in Oslo."]
     assert {kind_of(body) for body in llm.bodies} == {"extract"}
 
