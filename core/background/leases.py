@@ -1,7 +1,13 @@
-"""Leases: claims of rows by processes. A claim expires unless renewed, and is void once its process has ended.
+"""Leases: the one way in which a process claims rows of pending work.
 
-A holder is `host:pid:random`. The host includes the process namespace, because a pid is unique only within its
-container. The random part starts with a token of the process, which distinguishes it from an earlier one with its pid.
+Guarantees: one process has a row, until it releases it, stops renewing it, or ends. A claim never waits. Other
+columns say when work is due.
+
+Ours: the claim is part of its row, on both databases. Not chosen: session locks, which PgBouncer and SQLite lack, and
+a broker. It costs two updates and a thread per piece of work.
+
+A holder is `host:pid:random`. The host includes the process namespace, because a pid is unique only there; the random
+part starts with a process token.
 """
 
 import logging
@@ -10,11 +16,11 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.apps import apps
 from django.db import DatabaseError, OperationalError, connection, connections, models, transaction
@@ -90,26 +96,46 @@ def take(
     return found
 
 
+class Claim(Generic[_Row]):
+    """The rows that one piece of work holds. It takes further ones as it goes, and releases each when it is done."""
+
+    def __init__(self, lasts: timedelta, clock: Callable[[], datetime]) -> None:
+        self._lasts = lasts
+        self._clock = clock
+        self._holder = new_holder()
+        self._renewing = ExitStack()
+        self._mine: QuerySet[_Row] | None = None
+
+    def take(self, rows: QuerySet[_Row], limit: int) -> list[_Row]:
+        """Take at most `limit` of the rows that are free, and renew them from now on."""
+        others = rows.exclude(lease_holder=self._holder)
+        found = take(others, limit, self._lasts, now=self._clock(), holder=self._holder)
+        if found and self._mine is None:
+            self._mine = QuerySet(rows.model).filter(lease_holder=self._holder)
+            self._renewing.enter_context(renewed(self._mine, self._lasts, clock=self._clock))
+        return found
+
+    def release(self, **condition: object) -> None:
+        """Release the rows, or those that match. If that fails, they expire."""
+        try:
+            if self._mine is not None:
+                self._mine.filter(**condition).update(lease_holder="", leased_until=None)
+        except DatabaseError as error:
+            logger.warning("A lease could not be released and will expire: %s", error, extra={"cause": error})
+
+    def close(self) -> None:
+        self._renewing.close()
+        self.release()
+
+
 @contextmanager
 def claimed(
     rows: QuerySet[_Row], limit: int, lasts: timedelta, *, clock: Callable[[], datetime] = timezone.now
 ) -> Iterator[list[_Row]]:
     """Take at most `limit` of the rows, yield them, and release those that still exist after the block."""
-    found = take(rows, limit, lasts, now=clock())
-    if not found:
-        yield []
-        return
-    holder = found[0].lease_holder
-    model: QuerySet[_Row] = QuerySet(rows.model)
-    mine = model.filter(pk__in=[row.pk for row in found], lease_holder=holder)
-    try:
-        with renewed(mine, lasts, clock=clock):
-            yield found
-    finally:
-        try:
-            mine.update(lease_holder="", leased_until=None)
-        except DatabaseError as error:
-            logger.warning("A lease could not be released and will expire: %s", error, extra={"cause": error})
+    claim: Claim[_Row] = Claim(lasts, clock)
+    with closing(claim):
+        yield claim.take(rows, limit)
 
 
 def release_all() -> int:

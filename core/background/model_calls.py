@@ -1,8 +1,12 @@
 """Rows of pending calls of a model, which are retried with backoff, and the threads that make such calls."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from datetime import datetime, timedelta
+from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
 from django.db import models
@@ -16,8 +20,11 @@ from core.network.model_endpoint import Endpoint, EndpointError
 MAX_REFUSALS: Final = 5
 MAX_ATTEMPTS: Final = 200
 _POLL_SECONDS: Final = 0.2
+_LOOK_SECONDS: Final = 2.0
+"""How often further items are looked for while no call ends."""
 _MIN_WAIT: Final = timedelta(seconds=5)
 _MAX_WAIT: Final = timedelta(hours=1)
+_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
@@ -80,22 +87,40 @@ def call(
 
 
 def in_parallel(
-    calls: Sequence[Callable[[], _Result]], should_end: Callable[[], bool]
-) -> Iterator[tuple[int, _Result]]:
-    """Make all calls, each in a thread, and yield their positions and results.
+    take: Callable[[int], Sequence[_Item]],
+    call: Callable[[_Item], _Result],
+    slots: int,
+    should_end: Callable[[], bool],
+) -> Iterator[tuple[_Item, _Result]]:
+    """Call for each item in a thread, at most `slots` at once; yield the items with their results as they come.
 
-    The threads do not keep the process from ending. Calls in progress are abandoned when `should_end` returns True.
+    `take(limit)` gives further items whenever slots are free, also while a slow call goes on. The threads do not keep
+    the process from ending. Calls in progress are abandoned when `should_end` returns True.
     """
-    results: dict[int, _Result] = {}
+    ended: SimpleQueue[tuple[_Item, Future[_Result]]] = SimpleQueue()
 
-    def run(place: int) -> None:
-        results[place] = calls[place]()
+    def run(item: _Item) -> None:
+        future: Future[_Result] = Future()
+        try:
+            future.set_result(call(item))
+        except BaseException as error:  # noqa: BLE001  raised where the result is read
+            future.set_exception(error)
+        ended.put((item, future))
 
-    threads = [threading.Thread(target=run, args=(place,), name="model", daemon=True) for place in range(len(calls))]
-    for thread in threads:
-        thread.start()
-    for place, thread in enumerate(threads):
-        while thread.is_alive() and not should_end():
-            thread.join(_POLL_SECONDS)
-        if place in results:
-            yield place, results[place]
+    running = 0
+    while not should_end():
+        for item in take(slots - running) if running < slots else ():
+            threading.Thread(target=run, args=(item,), name="model", daemon=True).start()
+            running += 1
+        if not running:
+            return
+        looks_at = time.monotonic() + _LOOK_SECONDS
+        while time.monotonic() < looks_at and not should_end():
+            with suppress(Empty):
+                item, future = ended.get(timeout=_POLL_SECONDS)
+                running -= 1
+                yield item, future.result()
+                break
+    while not ended.empty():
+        item, future = ended.get()
+        yield item, future.result()

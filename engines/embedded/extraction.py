@@ -7,7 +7,8 @@ window that the model refuses is given up after a few tries, and the rules choos
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,7 +23,7 @@ from django.db.models.lookups import IsNull
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from core.background.leases import claimed
+from core.background.leases import Claim
 from core.background.model_calls import call, in_parallel, is_due
 from core.network.model_endpoint import EndpointError
 from core.persistence.database_errors import database_errors
@@ -109,40 +110,56 @@ def run(
 ) -> int:
     """Process pending extractions, starting none after `seconds`; return the number of model answers that were used.
 
-    Several processes share the work: each claims the extractions of some owners, for as many `calls` at once.
+    Several processes share the work: each claims one extraction of some owners, for as many `calls` at once. Users take
+    turns, and a slow call delays no other.
 
     A failing endpoint ends the run without an error; `/health` reports it. Calls in progress are abandoned when
     `should_end` returns True. Their extractions stay pending.
     """
-    deadline, done = time.monotonic() + seconds, 0
-    while llm.is_set() and time.monotonic() < deadline and not llm.client().endpoint.pause.left_seconds():
-        with database_errors(), claimed(_due(clock()), calls, LEASE, clock=clock) as due:
-            if not due or should_end():
+    deadline, done, served = time.monotonic() + seconds, 0, set[UUID]()
+    claim: Claim[PendingExtraction] = Claim(LEASE, clock)
+
+    def take(limit: int) -> list[_ModelCall]:
+        while llm.is_set() and time.monotonic() < deadline and not llm.client().endpoint.pause.left_seconds():
+            taken = claim.take(_due(clock(), served), limit)
+            if found := [one for pending in taken if (one := _next_call(pending, call_seconds)) is not None]:
+                served.update(one.owner.user_pk for one in found)
+                return found
+            if not taken and not served:
                 break
-            ready = [model_call for pending in due if (model_call := _next_call(pending, call_seconds)) is not None]
-            for place, answer in in_parallel(
-                [partial(_call, model_call, call_seconds) for model_call in ready], should_end
-            ):
-                model_call = ready[place]
-                with transaction.atomic():
-                    pending = _locked(model_call)
-                    if isinstance(answer, EndpointError):
-                        if pending is not None:
-                            _note_failure(pending, model_call.window, answer, clock())
-                        continue
-                    done += 1
-                    if pending is not None:
-                        _write(pending, model_call, answer, clock())
+            if not taken:
+                served.clear()
+        return []
+
+    with database_errors(), closing(claim):
+        for model_call, answer in in_parallel(take, partial(_call, seconds=call_seconds), calls, should_end):
+            done += _settle(model_call, answer, clock())
+            claim.release(pk=model_call.pending.pk)
     return done
 
 
-def _due(now: datetime) -> QuerySet[PendingExtraction]:
+def _settle(model_call: _ModelCall, answer: _Answer, now: datetime) -> bool:
+    """Store an answer, or schedule another try; return True if the model answered."""
+    with transaction.atomic():
+        pending = _locked(model_call)
+        if isinstance(answer, EndpointError):
+            if pending is not None:
+                _note_failure(pending, model_call.window, answer, now)
+            return False
+        if pending is not None:
+            _write(pending, model_call, answer, now)
+        return True
+
+
+def _due(now: datetime, served: Collection[UUID] = ()) -> QuerySet[PendingExtraction]:
     """Return the oldest due extraction of each owner, profiles last: each needs the memories of those before it.
+
+    Users who were `served` are left out.
 
     An owner of whom another process has one is left to it. A separate statement finds the oldest: PostgreSQL has no
     statistics of rows that were just queued, and as a subquery it would run again for each row.
     """
-    due = PendingExtraction.objects.filter(is_due(now))
+    due = PendingExtraction.objects.filter(is_due(now)).exclude(user__in=served)
     owners = due.order_by().values("user", "app_id", "project_id")
     of_session = Min("pk", filter=Q(session__isnull=False))
     firsts = owners.annotate(of_session=of_session, first=Coalesce(of_session, Min("pk")))

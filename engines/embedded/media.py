@@ -8,8 +8,8 @@ the file's, so a repeated call stores nothing twice. A failing endpoint leaves t
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid5
@@ -19,7 +19,7 @@ from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from core.background.leases import claimed
+from core.background.leases import Claim
 from core.background.model_calls import call, in_parallel, is_due
 from core.errors import StorageUnavailable
 from core.messages import Message as _
@@ -42,6 +42,7 @@ MAX_CALLS: Final = 2
 LEASE: Final = timedelta(seconds=30)
 _COPIED: Final = ("role", "sender_name", "content_type", "filename", "title", "mime_type", "resource_id")
 _Kind = PendingMedia.Kind
+_Prepared = tuple[PendingMedia, Callable[[], list[Passage]]]
 _UNREADABLE: Final = _("The stored file cannot be read. It is tried again later.")
 
 
@@ -90,21 +91,32 @@ def run(
 ) -> int:
     """Process pending files of a kind, starting none after `seconds`; return the number of answers that were used.
 
-    Several processes share the work: each claims one file of some users. A failing endpoint ends the run without an
-    error; `/health` reports it. Calls in progress are abandoned when `should_end` returns True.
+    Several processes share the work: each claims one file of some users, who take turns. A failing endpoint ends the
+    run without an error; `/health` reports it. Calls in progress are abandoned when `should_end` returns True.
     """
     model = media_models.configured().get(kind)
-    deadline, done = time.monotonic() + seconds, 0
-    while model and time.monotonic() < deadline and not model.endpoint.pause.left_seconds():
-        with database_errors(), claimed(_due(kind, clock()), calls, LEASE, clock=clock) as due:
-            if not due or should_end():
-                break
-            asks = [
-                partial(call, pending, _prepared(pending, model, call_seconds), model.endpoint, model.probe)
-                for pending in due
-            ]
-            for place, answer in in_parallel(asks, should_end):
-                done += _settle(due[place], answer, clock())
+    if model is None:
+        return 0
+    deadline, done, served = time.monotonic() + seconds, 0, set[UUID]()
+    claim: Claim[PendingMedia] = Claim(LEASE, clock)
+
+    def take(limit: int) -> list[_Prepared]:
+        if time.monotonic() >= deadline or model.endpoint.pause.left_seconds():
+            return []
+        taken = claim.take(_due(kind, clock()).exclude(memory__user__in=served), limit)
+        if not taken and served:
+            served.clear()
+            taken = claim.take(_due(kind, clock()), limit)
+        served.update(pending.memory.user_id for pending in taken)
+        return [(pending, _prepared(pending, model, call_seconds)) for pending in taken]
+
+    def ask(prepared: _Prepared) -> list[Passage] | EndpointError:
+        return call(*prepared, model.endpoint, model.probe)
+
+    with database_errors(), closing(claim):
+        for (pending, _), answer in in_parallel(take, ask, calls, should_end):
+            done += _settle(pending, answer, clock())
+            claim.release(pk=pending.pk)
     return done
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -730,6 +731,35 @@ def test_an_owner_of_whom_another_process_has_an_extraction_is_left_to_it(
     assert tasks.extract.call(Round()) == 3
     assert derived_texts(alice) == ["Alice lives in Oslo."]
     assert {kind_of(body) for body in llm.bodies} == {"extract"}
+
+
+def test_users_take_turns(engine: EmbeddedEngine, alice: Person, bob: Person, llm: StubLlm) -> None:
+    llm.extract = model_answer()
+    for number in range(3):
+        remember(engine, alice.owner, "I live in Oslo", session=f"chat:c{number}")
+    remember(engine, bob.owner, "I live in Rome")
+    assert extraction.run(20, calls=1) == 4
+    assert ["Rome" in str(body) for body in llm.bodies] == [False, True, False, False]
+
+
+def test_a_slow_call_delays_no_other(engine: EmbeddedEngine, alice: Person, bob: Person, llm: StubLlm) -> None:
+    others, are_done = [], threading.Event()
+
+    def extract(lines: list[Line]) -> Any:
+        if "Oslo" in str(lines):
+            assert are_done.wait(10)
+        else:
+            others.append(lines)
+            if len(others) == 3:
+                are_done.set()
+        return {"memories": []}
+
+    llm.extract = extract
+    remember(engine, alice.owner, "I live in Oslo")
+    for number in range(3):
+        remember(engine, bob.owner, "I live in Rome", session=f"chat:c{number}")
+    assert extraction.run(20, calls=2) == 4
+    assert are_done.is_set()
 
 
 def test_context_shows_messages_and_no_derived_memories(engine: EmbeddedEngine, alice: Person, llm: StubLlm) -> None:
