@@ -170,7 +170,7 @@ def insert_unindexed(memories: Iterable[Memory]) -> None:
 
 def _write_facts(owner: Owner, memories: Iterable[Memory], fields: Collection[str]) -> None:
     if not pages.COLUMNS.isdisjoint(fields):
-        pages.update(owner, [memory for memory in memories if memory.is_indexed])
+        pages.update(owner, [memory.pk for memory in memories])
 
 
 def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:

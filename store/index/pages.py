@@ -151,11 +151,14 @@ def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) ->
             cursor.execute(_WRITE, [*owned, number, remaining.tobytes(), orjson.dumps(used).decode()])
 
 
-def update(owner: Owner, memories: Collection[Memory]) -> None:
-    """Write the facts of saved memories again. Call inside the transaction that changes them."""
-    if not memories:
+def update(owner: Owner, saved: Collection[int]) -> None:
+    """Write the facts of saved memories (by row id) again. Call inside the transaction that changes them.
+
+    The rows are read under the lock: another process may have changed other columns since the caller read them.
+    """
+    if not saved:
         return
-    owned, written = owner_values(owner), {memory.id: memory for memory in memories}
+    owned, written = owner_values(owner), frozenset(saved)
     list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))  # the lock of all writers of the pages
     with connection.cursor() as cursor:
         cursor.execute(_ALL, owned)
@@ -165,10 +168,11 @@ def update(owner: Owner, memories: Collection[Memory]) -> None:
             return
         for number, packed, names, _layout in pages:
             facts = np.frombuffer(packed, FACTS).copy()
-            pks = facts["pk"].tolist()
-            if changed := [place for place, pk in enumerate(pks) if pk in written]:
+            if held := written.intersection(pks := facts["pk"].tolist()):
+                rows = Memory.objects.only(*COLUMNS).in_bulk(held)
+                changed = [place for place, pk in enumerate(pks) if pk in rows]
                 places = {name: place for place, name in enumerate(orjson.loads(names))}
-                facts[changed] = np.frombuffer(_pack((written[pks[place]] for place in changed), places), FACTS)
+                facts[changed] = np.frombuffer(_pack((rows[pks[place]] for place in changed), places), FACTS)
                 cursor.execute(_WRITE, [*owned, number, facts.tobytes(), orjson.dumps(list(places)).decode()])
 
 

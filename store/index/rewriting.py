@@ -122,7 +122,7 @@ def _replace(owner: Owner, part: _Part, pks: Sequence[int]) -> bool:
         for row, entry in zip(indexed, entries, strict=True):
             row.token_count = entry.length
         Memory.objects.bulk_update(indexed, ["token_count"])
-        pages.update(owner, indexed)
+        pages.update(owner, [row.pk for row in indexed])
     return len(rows) == len(pks)
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F
 
 from accounts.audit import Actor
@@ -185,6 +185,17 @@ def test_a_stopped_rebuild_of_another_version_goes_on(
     assert found(outdated, alice.owner, "payment")[1]
     assert run()[0] == "keywords: 4\n"
     assert found(outdated, alice.owner, "payment") == ({"a late payment", "a new payment"}, False)
+    assert_consistent(alice.owner)
+
+
+def test_a_write_of_memories_read_before_a_rebuild_changes_no_other_facts(
+    outdated: EmbeddedEngine, alice: Person
+) -> None:
+    Memory.objects.filter(user=alice.owner.user_pk).update(token_count=99)  # as another version weighs them
+    read = list(Memory.objects.filter(user=alice.owner.user_pk))
+    run()
+    with transaction.atomic():
+        storage.save(alice.owner, read, ["sources"])
     assert_consistent(alice.owner)
 
 
