@@ -7,6 +7,7 @@ left, the owner's statistics name this version with "…", and searches say that
 Not chosen: an empty index that is filled again, in which searches find less meanwhile.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -22,6 +23,7 @@ from store.types import Owner
 
 _COMPARED_ROWS: Final = 5000
 _WRITTEN_ROWS: Final = 200
+_PAUSE_SECONDS: Final = 0.1
 _NO_ENTRY: Final[Mapping[str, int]] = {}
 
 
@@ -39,17 +41,18 @@ def rewrite(owner: Owner) -> Iterator[int]:
 
     May be stopped and begun again.
     """
-    with transaction.atomic():
-        statistics = IndexStatistics.objects.filter(owned_by(owner))
-        statistics.exclude(tokenizer=TOKENIZER_VERSION).update(tokenizer=keyword.rewriting_by_this())
-    is_done = False
+    statistics, is_done = IndexStatistics.objects.filter(owned_by(owner)), False
     while not is_done:
+        # In each round: what another version writes meanwhile makes the entries those of several.
+        statistics.exclude(tokenizer=TOKENIZER_VERSION).update(tokenizer=keyword.rewriting_by_this())
         is_done = True
         for part in _parts(owner):
             for start in range(0, len(part.wrong), _WRITTEN_ROWS):
                 is_done &= _replace(owner, part, part.wrong[start : start + _WRITTEN_ROWS])
             yield part.size
         is_done &= _end(owner)
+        if not is_done:
+            time.sleep(_PAUSE_SECONDS)
 
 
 def differences(owners: Sequence[Owner]) -> Iterator[str]:
@@ -107,12 +110,16 @@ def _parts(owner: Owner) -> Iterator[_Part]:
 
 
 def _replace(owner: Owner, part: _Part, pks: Sequence[int]) -> bool:
-    """Write the entries of some memories again, also in the facts; return False if one changed after the comparison."""
+    """Write the entries of some memories again, also in the facts.
+
+    Return False if one changed after the comparison, or changes now: a writer may wait for the lock of all writers
+    while it holds a memory, or for a memory while it holds that lock, so this waits for no memory.
+    """
     vendor = VENDORS[connection.vendor]
     with transaction.atomic(), connection.cursor() as cursor:
-        locked = Memory.objects.select_for_update().filter(owned_by(owner), pk__in=pks).order_by("pk")
-        rows = [row for row in locked if part.prepared.is_of(row)]
         list(IndexStatistics.objects.select_for_update().filter(owned_by(owner)))  # the lock of all writers
+        free = Memory.objects.select_for_update(skip_locked=True, no_key=True).filter(owned_by(owner), pk__in=pks)
+        rows = [row for row in free if part.prepared.is_of(row)]
         former = keyword.packed_of({row.pk: part.held[row.pk] for row in rows if row.pk in part.held})
         vendor.remove(cursor, keyword.owner_prefix(owner), list(former.items()))
         indexed = [row for row in rows if row.is_indexed]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import StringIO
@@ -11,7 +13,7 @@ from itertools import islice
 import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 from django.db.models import F
 
 from accounts.audit import Actor
@@ -185,6 +187,57 @@ def test_a_stopped_rebuild_of_another_version_goes_on(
     assert found(outdated, alice.owner, "payment")[1]
     assert run()[0] == "keywords: 4\n"
     assert found(outdated, alice.owner, "payment") == ({"a late payment", "a new payment"}, False)
+    assert_consistent(alice.owner)
+
+
+def test_a_rebuild_beside_a_write_of_another_version_ends(outdated: EmbeddedEngine, alice: Person) -> None:
+    steps = derived.BY_NAME["keywords"].rebuild([alice.owner])
+    next(steps)
+    with other_version():
+        remember(outdated, alice.owner, "an old payment", session="chat:c8")
+    assert len(list(islice(steps, 9))) < 9
+    assert found(outdated, alice.owner, "payment") == ({"a late payment", "an old payment"}, False)
+    assert_consistent(alice.owner)
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_a_rebuild_and_a_write_do_not_wait_for_each_other(
+    outdated: EmbeddedEngine, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare, errors = rewriting._parts, list[Exception]()
+    compared, may_write = threading.Event(), threading.Event()
+
+    def compare_slowly(owner: Owner) -> Iterator[rewriting._Part]:
+        for part in compare(owner):
+            compared.set()
+            assert may_write.wait(10)
+            yield part
+
+    def rebuild() -> None:
+        try:
+            list(derived.BY_NAME["keywords"].rebuild([alice.owner]))
+        except Exception as error:  # noqa: BLE001  shown by the test
+            errors.append(error)
+        finally:
+            connections.close_all()
+
+    first, *_, last = Memory.objects.filter(user=alice.owner.user_pk).order_by("pk")
+    monkeypatch.setattr(rewriting, "_parts", compare_slowly)
+    rebuilding = threading.Thread(target=rebuild)
+    rebuilding.start()
+    assert compared.wait(10)
+    try:
+        with transaction.atomic():  # as an edit changes a memory, and then what was derived from it
+            MemoryTable().replace(alice.owner, {last.memory_id: Wording("the lion came", "", None)})
+            may_write.set()
+            time.sleep(0.5)
+            MemoryTable().replace(alice.owner, {first.memory_id: Wording("an early payment", "", None)})
+    finally:
+        may_write.set()
+        rebuilding.join(30)
+    assert errors == []
+    assert found(outdated, alice.owner, "early lion") == ({"an early payment", "the lion came"}, False)
     assert_consistent(alice.owner)
 
 
