@@ -59,15 +59,17 @@ def indexed(cursor: CursorWrapper) -> set[int]:
 
 
 def entries(cursor: CursorWrapper, prefix: str, pks: Sequence[int]) -> dict[int, dict[str, int]]:
-    """Return the count of each token of the memories, without `prefix`, by row id."""
+    """Return the count of each token of the memories, without `prefix`, by row id; also of those without a token."""
     found: dict[int, dict[str, int]] = {}
     cursor.execute(
-        "SELECT k.memory_id, u.lexeme, COALESCE(u.positions[1], 1) FROM store_keywords k, unnest(k.tokens) u "
-        "WHERE k.memory_id = ANY(%s) AND starts_with(u.lexeme, %s)",
-        [list(pks), prefix],
+        "SELECT k.memory_id, u.lexeme, COALESCE(u.positions[1], 1) FROM store_keywords k "
+        "LEFT JOIN LATERAL unnest(k.tokens) u ON starts_with(u.lexeme, %s) WHERE k.memory_id = ANY(%s)",
+        [prefix, list(pks)],
     )
     for row, term, count in cursor.fetchall():
-        found.setdefault(row, {})[term.removeprefix(prefix)] = count
+        of_row = found.setdefault(row, {})
+        if term is not None:
+            of_row[term.removeprefix(prefix)] = count
     return found
 
 

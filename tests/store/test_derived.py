@@ -259,6 +259,14 @@ def test_a_rebuild_removes_entries_of_rows_deleted_without_the_engine(filled: Em
     assert_consistent(alice.owner)
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="an entry without tokens is none on SQLite")
+def test_a_rebuild_replaces_an_entry_without_tokens(filled: EmbeddedEngine, alice: Person) -> None:
+    sql_statement("UPDATE store_keywords SET tokens = ''")
+    assert "keywords" in wrong_stores(derived.sample())
+    run("keywords")
+    assert_consistent(alice.owner)
+
+
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL checks its index itself")
 def test_a_damaged_index_is_made_again(filled: EmbeddedEngine, alice: Person) -> None:
     before = search_all(filled, alice)
