@@ -214,12 +214,19 @@ def _other(held: str, fresh: str) -> str:
     return f"SELECT count(*) FROM (SELECT * FROM ({one}) AS a UNION ALL SELECT * FROM ({other}) AS b) AS other"
 
 
-_TOTALS: Final = "SELECT owner <> '', sum(memories) FROM store_daycount GROUP BY owner <> ''"
+_SUMS: Final = ("memories", "low", "mid", "high", "weight")
+_ADDED_UP: Final = ", ".join(f"sum({name})" for name in _SUMS)
+_DAY_KEY_OF_ALL: Final = DAY_KEY.replace("owner", "'' AS owner", 1)
+_KEY_BESIDES_OWNER: Final = DAY_KEY.removeprefix("owner, ")
+_OTHER_DAYS_OF_ALL: Final = _other(
+    f"SELECT {DAY_KEY}, {_ADDED_UP} FROM store_daycount WHERE owner = '' GROUP BY {DAY_KEY} HAVING sum(memories) <> 0",
+    f"SELECT {_DAY_KEY_OF_ALL}, {_ADDED_UP} FROM store_daycount WHERE owner <> '' GROUP BY {_KEY_BESIDES_OWNER} "
+    "HAVING sum(memories) <> 0",
+)
 _OF_USER: Final = "(SELECT id FROM {} WHERE user_id = %s)"
 _OTHER_DAYS: Final = _other(
-    f"SELECT {DAY_KEY}, sum(memories), sum(weight) FROM store_daycount WHERE owner = %s GROUP BY {DAY_KEY} "
-    "HAVING sum(memories) <> 0",
-    f"SELECT {DAY_KEY}, count(*), sum(weight) FROM store_day_cell "
+    f"SELECT {DAY_KEY}, {_ADDED_UP} FROM store_daycount WHERE owner = %s GROUP BY {DAY_KEY} HAVING sum(memories) <> 0",
+    f"SELECT {DAY_KEY}, {_ADDED_UP.replace('sum(memories)', 'count(*)')} FROM store_day_cell "
     f"WHERE owner <> '' AND memory_row IN {_OF_USER.format('store_memory')} GROUP BY {DAY_KEY}",
 )
 _OTHER_SESSIONS: Final = _other(
@@ -271,10 +278,12 @@ def settle(*, is_final: bool = False) -> bool:
 def differences(owners: Sequence[Owner]) -> Iterator[str]:
     """Compare the counts of some owners' users with their memories, and the totals of all; yield the differences."""
     [(memories, of_sessions)] = rows("SELECT count(*), count(session_row) FROM store_counted_memory", [])
-    for is_of_user, counted in rows(_TOTALS, []):
-        if counted != memories:
-            kind = "each user" if is_of_user else "all users"
-            yield f"the counts of {kind} hold {counted:,} memories instead of {memories:,}"
+    [(counted,)] = rows("SELECT COALESCE(sum(memories), 0) FROM store_daycount WHERE owner <> ''", [])
+    if counted != memories:
+        yield f"the counts of each user hold {counted:,} memories instead of {memories:,}"
+    [(wrong,)] = rows(_OTHER_DAYS_OF_ALL, [])
+    if wrong:
+        yield f"{wrong:,} counts of all users differ from those of each user"
     [(counted,)] = rows("SELECT COALESCE(sum(memories), 0) FROM store_sessioncount WHERE NOT of_agent", [])
     if counted != of_sessions:
         yield f"the counts of sessions hold {counted:,} memories instead of {of_sessions:,}"
@@ -289,19 +298,17 @@ def differences(owners: Sequence[Owner]) -> Iterator[str]:
                 yield f"{wrong:,} counts of {name} of {user_pk} are wrong"
 
 
-_SUMS: Final = ("memories", "low", "mid", "high", "weight")
 _FRESH_DAYS: Final = f"""
     SELECT {DAY_KEY}, 1 AS memories, low, mid, high, weight FROM store_day_cell
     WHERE owner <> '' AND memory_row IN {_OF_USER.format("store_memory")}
 """
-_DAY_KEY_OF_ALL: Final = DAY_KEY.replace("owner", "'' AS owner", 1)
 _FRESH_DAYS_OF_ALL: Final = f"""
     SELECT {_DAY_KEY_OF_ALL}, {", ".join(_SUMS)} FROM store_daycount WHERE owner <> ''
 """
 # A count gets the difference of two sums of one moment, which is right beside any writer.
 _MEND_DAYS: Final = f"""
     INSERT INTO store_daycount ({DAY_KEY}, delta, {", ".join(_SUMS)})
-    SELECT {DAY_KEY}, {{delta}}, {", ".join(f"sum({name})" for name in _SUMS)} FROM (
+    SELECT {DAY_KEY}, {{delta}}, {_ADDED_UP} FROM (
         {{fresh}} UNION ALL
         SELECT {DAY_KEY}, {", ".join(f"-{name}" for name in _SUMS)} FROM store_daycount WHERE owner = %s
     ) AS counted
@@ -310,18 +317,22 @@ _MEND_DAYS: Final = f"""
 """
 _MEND_SESSIONS: Final = f"""
     INSERT INTO store_sessioncount ({_SESSION_KEY}, memories, first_ms, last_ms)
-    SELECT {_SESSION_KEY}, sum(memories), COALESCE(min(at_ms), 0), COALESCE(max(at_ms), 0) FROM (
-        SELECT {_SESSION_KEY}, 1 AS memories, created_at_ms AS at_ms FROM store_session_cell
-        WHERE session_row IN {_OF_USER.format("store_session")} UNION ALL
-        SELECT {_SESSION_KEY}, -memories, NULL FROM store_sessioncount
+    SELECT {_SESSION_KEY}, sum(memories), min(first_ms), max(last_ms) FROM (
+        SELECT {_SESSION_KEY}, 1 AS memories, created_at_ms AS first_ms, created_at_ms AS last_ms
+        FROM store_session_cell WHERE session_row IN {_OF_USER.format("store_session")} UNION ALL
+        SELECT {_SESSION_KEY}, -memories, first_ms, last_ms FROM store_sessioncount
         WHERE session_row IN {_OF_USER.format("store_session")}
     ) AS counted
     GROUP BY {_SESSION_KEY} HAVING sum(memories) <> 0
     {_MERGE_SESSIONS}
 """
 _DROP_ORPHANED: Final = (
-    "DELETE FROM store_daycount WHERE owner <> '' AND owner NOT IN (SELECT {user} FROM accounts_memoryuser)",
-    "DELETE FROM store_sessioncount WHERE session_row NOT IN (SELECT id FROM store_session)",
+    # With NOT IN, PostgreSQL would read all users and sessions again for each count if they are many.
+    """
+    DELETE FROM store_daycount
+    WHERE owner <> '' AND NOT EXISTS (SELECT 1 FROM accounts_memoryuser WHERE {user} = owner)
+    """,
+    "DELETE FROM store_sessioncount WHERE NOT EXISTS (SELECT 1 FROM store_session WHERE id = session_row)",
 )
 _OF_VENDOR: Final = {
     "sqlite": {"delta": "0", "least": "min", "greatest": "max", "user": "id"},

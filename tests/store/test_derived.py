@@ -259,6 +259,15 @@ def test_a_rebuild_removes_entries_of_rows_deleted_without_the_engine(filled: Em
     assert_consistent(alice.owner)
 
 
+def test_a_rebuild_of_counts_dates_no_session_to_1970(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "one")
+    SessionCount.objects.update(memories=F("memories") + 1)
+    storage.remove(alice.owner, list(Memory.objects.all()))
+    run("counts")
+    remember(engine, alice.owner, "two")
+    assert set(SessionCount.objects.values_list("first_ms")) == set(Memory.objects.values_list("created_at_ms"))
+
+
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="an entry without tokens is none on SQLite")
 def test_a_rebuild_replaces_an_entry_without_tokens(filled: EmbeddedEngine, alice: Person) -> None:
     sql_statement("UPDATE store_keywords SET tokens = ''")
@@ -365,6 +374,12 @@ FAULTS: dict[str, tuple[str, Callable[[], object]]] = {
     "a lost vector": ("vectors", lambda: Embedding.objects.latest("pk").delete()),
     "a lost count": ("counts", lambda: DayCount.objects.exclude(owner="").latest("pk").delete()),
     "a wrong count": ("counts", lambda: DayCount.objects.filter(owner="").update(memories=F("memories") + 1)),
+    "no count of all users": ("counts", lambda: DayCount.objects.filter(owner="").delete()),
+    "counts of all users on another day": (
+        "counts",
+        lambda: DayCount.objects.filter(owner="").update(day=F("day") + 1),
+    ),
+    "a wrong count of important memories": ("counts", lambda: DayCount.objects.update(high=F("high") + 1)),
     "a wrong weight": ("counts", lambda: DayCount.objects.update(weight=F("weight") + 1)),
     "a wrong count of a session": ("counts", lambda: SessionCount.objects.update(memories=F("memories") + 1)),
 }
