@@ -12,10 +12,11 @@ def name_tokenizers(apps, schema_editor):
 
 
 def name_tokenizer(apps, schema_editor):
-    tokenizers = apps.get_model("store", "IndexStatistics").objects.values_list("tokenizer", flat=True)
-    # Any other than the current one asks for a rebuild.
-    if (tokenizer := tokenizers.order_by("tokenizer").first()) is not None:
-        apps.get_model("store", "IndexVersion").objects.create(tokenizer=tokenizer[:32])
+    tokenizers = set(apps.get_model("store", "IndexStatistics").objects.values_list("tokenizer", flat=True))
+    if tokenizers:
+        # No version has an empty name, so several ask for a rebuild.
+        known = tokenizers.pop() if len(tokenizers) == 1 else ""
+        apps.get_model("store", "IndexVersion").objects.create(tokenizer=known)
 
 
 class Migration(migrations.Migration):
