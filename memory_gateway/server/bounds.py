@@ -50,7 +50,10 @@ def allowed_connections(threads: int) -> int:
 
 
 class Places:
-    """Places for the HTTP connections of a process. If all are taken, the longest idle connection leaves its own."""
+    """Places for the connections of a process. If all are taken, the longest idle one is aborted.
+
+    A WebSocket keeps its place, and is idle until it is authenticated: opening many must not use up the files.
+    """
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -120,15 +123,15 @@ class DirectHttp(asyncio.Protocol):
                     self._inner.data_received(data[start : start + MAX_HEAD_BYTES])
         except h11.LocalProtocolError:  # nonsense behind a request that is already being answered
             self.abort()
-        if self._transport.get_protocol() is not self:  # it became a WebSocket, which has other bounds
-            self._leave()
+        if self._is_socket:  # which has other bounds of time
+            self._stop_timer()
 
     def eof_received(self) -> None:
         if self._inner is not None:
             self._inner.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._leave()
+        self.leave()
         if self._inner is not None:
             self._inner.connection_lost(exc)
 
@@ -150,14 +153,28 @@ class DirectHttp(asyncio.Protocol):
         try:
             yield
         finally:
-            if not self._has_left:
-                self._places.mark_idle(self)
+            self._places.mark_idle(self)
+            if not (self._has_left or self._is_socket):
                 self._waits_for_head = True
                 self._unsent_bytes = math.inf
                 self._end_after(self._idle_seconds)
 
+    def keep(self) -> None:
+        """Keep the place until the end of the connection, a WebSocket that is authenticated."""
+        self._places.mark_busy(self)
+
+    def leave(self) -> None:
+        """Leave the place after the end of the connection."""
+        self._has_left = True
+        self._places.leave(self)
+        self._stop_timer()
+
     def abort(self) -> None:
         self._transport.abort()
+
+    @property
+    def _is_socket(self) -> bool:
+        return self._transport.get_protocol() is not self
 
     def _end_after(self, seconds: float) -> None:
         self._stop_timer()
@@ -172,11 +189,6 @@ class DirectHttp(asyncio.Protocol):
         else:
             self.abort()
 
-    def _leave(self) -> None:
-        self._has_left = True
-        self._places.leave(self)
-        self._stop_timer()
-
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -190,6 +202,7 @@ class BoundedWebSocket(asyncio.Protocol):
     """
 
     def __init__(self, *, app_state: dict[str, Any], **options: Any) -> None:
+        self._direct: DirectHttp | None = app_state.get("connection")
         state = {**app_state, "allow_large_messages": self._allow_large_messages}
         self._inner = WebSocketsSansIOProtocol(app_state=state, **options)
         self._room_bytes: float | None = None  # until the head of the request, which the HTTP protocol has bounded
@@ -197,6 +210,8 @@ class BoundedWebSocket(asyncio.Protocol):
 
     def _allow_large_messages(self) -> None:
         self._room_bytes = math.inf
+        if self._direct is not None:
+            self._direct.keep()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
@@ -226,6 +241,8 @@ class BoundedWebSocket(asyncio.Protocol):
         self._inner.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._direct is not None:
+            self._direct.leave()
         self._inner.connection_lost(exc)
 
     def pause_writing(self) -> None:

@@ -16,17 +16,26 @@ from pathlib import Path
 
 import pytest
 import requests
-from websockets.sync.client import connect as connect_websocket
 
 from memory_gateway.server.bounds import MAX_HEAD_BYTES
+from tests.agents.rpc.client import connected
 from tests.server import RunningServer, running_server
 
 MIB = 2**20
 HASTY = {"DJANGO_SETTINGS_MODULE": "tests.memory_gateway.hasty_site"}
 TOKEN = secrets.token_hex(32)
-ON_A_NETWORK = {"MEMORY_GATEWAY_HOST": "0.0.0.0", "MEMORY_GATEWAY_PROVISIONING_TOKEN": TOKEN}  # noqa: S104
+RPC_TOKEN = secrets.token_hex(32)
+ON_A_NETWORK = {
+    "MEMORY_GATEWAY_HOST": "0.0.0.0",  # noqa: S104
+    "MEMORY_GATEWAY_PROVISIONING_TOKEN": TOKEN,
+    "MEMORY_GATEWAY_RPC_TOKEN": RPC_TOKEN,
+}
 OTHER_USER = "127.0.0.2"
 HEAD_START = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+UPGRADE = (
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -309,10 +318,27 @@ def test_busy_connections_are_kept_while_idle_ones_leave(server: RunningServer) 
 
 
 def test_websockets_do_not_end_as_idle_connections(server: RunningServer) -> None:
-    with connect_websocket(server.url.replace("http", "ws", 1)) as client, idle_connections(server, 1300):
-        assert "connect.challenge" in str(client.recv(timeout=10))
+    with connected(server, RPC_TOKEN) as client, idle_connections(server, 1300):
         time.sleep(3)
-        assert client.ping().wait(10)
+        assert client.is_alive()
+
+
+def test_a_websocket_behind_another_request_does_not_end_as_one_either(server: RunningServer) -> None:
+    with connect(server) as client:
+        client.sendall(head() + UPGRADE)
+        received = b""
+        while b"connect.challenge" not in received:
+            received += client.recv(65536)
+        time.sleep(3)
+        assert is_open(client)
+
+
+def test_websockets_without_a_token_use_up_no_files(server: RunningServer) -> None:
+    with connected(server, RPC_TOKEN) as client, contextlib.ExitStack() as stack:
+        for _ in range(1300):
+            stack.enter_context(connect(server)).sendall(UPGRADE)
+        assert all(is_served(server, OTHER_USER) for _ in range(5))
+        assert client.is_alive()
 
 
 @pytest.mark.slow
