@@ -63,38 +63,32 @@ def shared_counter() -> Any:
 
 def authenticate(address: str, key: str, user_id: str | None = None) -> Principal:
     """Return `services.authenticate` within the limits. Raises: as `_within_limits`."""
-    limits, name = current(), services.digest_of(key)
-
-    def look_up() -> Principal:
-        try:
-            principal = services.authenticate(key, user_id)
-        except Unauthenticated:
-            process_cache.delete(_user_entry(name))
-            raise
-        process_cache.set(_user_entry(name), principal.user_pk, _USER_CACHE_SECONDS)
-        return principal
-
-    return _within_limits(limits, address, name, look_up)
+    return _within_limits(address, key, lambda: services.authenticate(key, user_id), lambda principal: principal)
 
 
 def authenticate_token(address: str, token: str, resource: str) -> oauth.Access:
     """Return `oauth.authenticate` within the limits. Raises: as `_within_limits`."""
-    return _within_limits(current(), address, services.digest_of(token), lambda: oauth.authenticate(token, resource))
+    return _within_limits(address, token, lambda: oauth.authenticate(token, resource), lambda access: access.principal)
 
 
-def _within_limits(limits: Limits, address: str, name: Hashable, look_up: Callable[[], _Found]) -> _Found:
-    """Look a credential up by its digest `name`.
+def _within_limits(
+    address: str, credential: str, look_up: Callable[[], _Found], principal_of: Callable[[_Found], Principal]
+) -> _Found:
+    """Look a credential up, and remember whose it is for `caller_of`.
 
     Raises: `Unauthenticated`; `TooManyRequests` for a valid credential beyond its limit, and for an invalid one if its
     address has sent too many invalid ones.
     """
+    limits, name = current(), services.digest_of(credential)
     wait = limits.per_key.wait_seconds(name)  # without SQL: only valid credentials have a bucket
     if not wait:
         try:
             found = look_up()
         except Unauthenticated:
+            process_cache.delete(_user_entry(name))
             count_failure(address)
             raise
+        process_cache.set(_user_entry(name), principal_of(found).user_pk, _USER_CACHE_SECONDS)
         wait = limits.per_key.take(name)
     if wait:
         raise _too_many(
@@ -104,7 +98,7 @@ def _within_limits(limits: Limits, address: str, name: Hashable, look_up: Callab
 
 
 def caller_of(key: str) -> Hashable:
-    """Return the user of a key that was valid in the last minutes, otherwise the key's digest."""
+    """Return the user of a key or token that was valid in the last minutes, otherwise its digest."""
     name = services.digest_of(key)
     caller: Hashable = process_cache.get(_user_entry(name), name)
     return caller

@@ -11,14 +11,14 @@ from core.limits.rate_limit import network_of
 from memory_gateway.server.request_body import Scope
 
 _KEY = rb"(uk_[A-Za-z0-9_-]{22,128})"
-_IN_HEADER = re.compile(rb"bearer\s+" + _KEY, re.IGNORECASE)
+_IN_HEADER = re.compile(rb"bearer\s+((?:uk|oat)_[A-Za-z0-9_-]{22,128})", re.IGNORECASE)
 _IN_JSON = re.compile(rb'"user_key"\s*:\s*"' + _KEY)
 _IN_MULTIPART = re.compile(rb'name="user_key"\r\n\r\n' + _KEY)
 _IN_FORM = re.compile(rb"(?:^|&)user_key=" + _KEY)
 
 
 def client_key(scope: Scope, beginning: bytes) -> Hashable:
-    """Return the user of a recently used API key, another key itself, or the client's network without a key.
+    """Return the user of a recently used API key or OAuth token, another one itself, or without one the network.
 
     `beginning` is the part of the body received so far. No SQL: this runs on the event loop.
     """

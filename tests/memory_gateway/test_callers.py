@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from accounts.api import limits
 from memory_gateway.server.client_key import client_key
+from tests.agents.oauth.flow import RESOURCE, Application
 from tests.conftest import Person
 
 KEY = "uk_" + "k" * 43
@@ -64,3 +66,14 @@ def test_the_keys_of_one_user_are_one_caller_once_they_worked(alice: Person, bob
     first_name, second_name, name_of_bob = (name(headers={"authorization": f"Bearer {key}"}) for key in keys)
     assert first_name == second_name == alice.user_pk
     assert name_of_bob == bob.user_pk
+
+
+@pytest.mark.django_db
+def test_users_of_oauth_behind_one_address_are_several_callers(client: Client, alice: Person, bob: Person) -> None:
+    application = Application(client)
+    tokens = [application.connect(person.user_key)["access_token"] for person in (alice, bob)]
+    headers = [{"authorization": f"Bearer {token}"} for token in tokens]
+    assert len({name(), *(name(headers=one) for one in headers)}) == 3
+    for token in tokens:
+        limits.authenticate_token("10.0.0.9", token, RESOURCE)
+    assert [name(headers=one) for one in headers] == [alice.user_pk, bob.user_pk]
