@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import requests
+from django.conf import settings
 
 from tests.forked import PROJECT
 from tests.server import RunningServer, free_port, running_server, wait_until
@@ -130,6 +133,22 @@ def test_slow_clients_delay_no_others(proxy: Proxy, count: int, start: bytes, re
             assert proxy.serves()
             assert time.monotonic() - asked_at < 5
         assert proxy.server.rss_bytes().current - before <= 10 * MIB
+
+
+def test_the_proxy_leaves_idle_connections_before_the_gateway_closes_them() -> None:
+    """Otherwise a request may be sent into a connection that is being closed, and the proxy answers 502."""
+    command = ["caddy", "adapt", "--adapter", "caddyfile", "--config", str(PROJECT / "deploy" / "Caddyfile")]
+    adapted = subprocess.run(command, env={**os.environ, "DOMAIN": "localhost"}, capture_output=True, check=True)
+    transport = _found(json.loads(adapted.stdout), "transport")
+    assert transport["keep_alive"]["idle_timeout"] / 1e9 <= settings.HTTP_KEEP_ALIVE_SECONDS - 10
+
+
+def _found(document: Any, name: str) -> Any:
+    """Return the first value of this name in a JSON document; None if there is none."""
+    inner = document.values() if isinstance(document, dict) else document if isinstance(document, list) else ()
+    if isinstance(document, dict) and name in document:
+        return document[name]
+    return next((one for one in (_found(value, name) for value in inner) if one is not None), None)
 
 
 @pytest.mark.slow
