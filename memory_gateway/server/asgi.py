@@ -130,21 +130,38 @@ class Router:
 
 def _announced_stop() -> asyncio.Event:
     """Return an event that is set before the server stops: WebSockets announce it, then uvicorn closes them."""
-    is_leaving, loop = asyncio.Event(), asyncio.get_running_loop()
+    is_leaving = asyncio.Event()
     if threading.current_thread() is threading.main_thread():  # else the reloader has the signals
+        stops = _Stops(asyncio.get_running_loop(), is_leaving)
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, partial(_announce, loop, is_leaving, signal.getsignal(number)))
+            signal.signal(number, partial(stops.announce, signal.getsignal(number)))
     return is_leaving
 
 
-def _announce(
-    loop: asyncio.AbstractEventLoop, is_leaving: asyncio.Event, stop: Any, number: int, frame: FrameType | None
-) -> None:
-    if is_leaving.is_set():
-        stop(number, frame)
-        return
-    loop.call_soon_threadsafe(is_leaving.set)
-    loop.call_soon_threadsafe(loop.call_later, ANNOUNCE_SECONDS, stop, number, frame)
+class _Stops:
+    """The handler of signals. The first one stops the server after the announcement, further ones at once.
+
+    Ctrl+C reaches a worker process, and then SIGTERM of its parent. If the delayed SIGINT came after that, uvicorn
+    would end without draining requests.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, is_leaving: asyncio.Event) -> None:
+        self._loop = loop
+        self._is_leaving = is_leaving
+        self._has_stopped = False
+
+    def announce(self, stop: Any, number: int, frame: FrameType | None) -> None:
+        if self._is_leaving.is_set():
+            self._has_stopped = True
+            stop(number, frame)
+            return
+        self._loop.call_soon_threadsafe(self._is_leaving.set)
+        self._loop.call_soon_threadsafe(self._loop.call_later, ANNOUNCE_SECONDS, self._stop, stop, number, frame)
+
+    def _stop(self, stop: Any, number: int, frame: FrameType | None) -> None:
+        if not self._has_stopped:
+            self._has_stopped = True
+            stop(number, frame)
 
 
 def _start_worker() -> None:

@@ -63,6 +63,21 @@ def test_sigterm_lets_a_request_finish_and_ends_with_zero(tmp_path: Path) -> Non
         assert answers[0].json()["slept"] == "1"
 
 
+def test_ctrl_c_and_sigterm_of_a_parent_let_a_request_finish(tmp_path: Path) -> None:
+    with running_server(tmp_path, **SITE) as server:
+        answers: list[requests.Response] = []
+        caller = threading.Thread(target=lambda: answers.append(requests.get(f"{server.url}/test/sleep/2", timeout=20)))
+        caller.start()
+        time.sleep(0.3)
+        os.kill(server.pid, signal.SIGINT)
+        time.sleep(0.1)
+        server.process.terminate()
+        server.wait(10)
+        caller.join()
+        assert answers[0].json()["slept"] == "2"
+        assert "Traceback" not in server.log
+
+
 @pytest.mark.slow
 def test_sigterm_waits_no_more_than_ten_seconds(tmp_path: Path) -> None:
     with running_server(tmp_path, **SITE) as server:
