@@ -128,7 +128,7 @@ class FairPool:
         """Queue a call and return a future that is done after it, even if it failed: errors are logged with the key.
 
         While a call with the same key waits or runs, return its future instead; with `again`, one that runs is then
-        repeated once. After `close` it is canceled.
+        repeated once. After `close`, and if no thread can be started, it is canceled.
         """
         with self._condition:
             if queued := self._calls.get(key):
@@ -158,8 +158,15 @@ class FairPool:
 
     def _start_threads(self) -> None:
         while (first := self._queue.take()) is not None:
-            self._threads += 1
-            threading.Thread(target=self._work, args=(first,), name=self._name, daemon=True).start()
+            try:
+                threading.Thread(target=self._work, args=(first,), name=self._name, daemon=True).start()
+            except RuntimeError as error:  # the system has no room; the call must not wait for ever
+                logger.warning("Task %s could not start: %s", self._name, error)
+                self._queue.release(first.user)
+                del self._calls[first.key]
+                _cancel(first.future)
+            else:
+                self._threads += 1
 
     def _work(self, first: _Call) -> None:
         running: _Call | None = first

@@ -110,3 +110,17 @@ def test_a_thread_without_work_ends() -> None:
     [thread] = pool.ended
     thread.join(SECONDS)
     assert not thread.is_alive()
+
+
+def test_a_call_whose_thread_cannot_start_is_canceled_and_can_be_submitted_again() -> None:
+    done: list[str] = []
+    pool = Pool(done.append, slots=1)
+    former = threading.stack_size(2**47)  # more than a process can have
+    try:
+        future = pool.submit("a", ALICE)
+    finally:
+        threading.stack_size(former)
+    assert future.cancelled()
+    pool.submit("a", ALICE).result(SECONDS)
+    assert done == ["a"]
+    assert pool.wait_until_idle(SECONDS)
