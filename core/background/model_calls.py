@@ -96,14 +96,32 @@ def in_parallel(
 
     `take(limit)` gives further items whenever slots are free, also while a slow call goes on. The threads do not keep
     the process from ending. Calls in progress are abandoned when `should_end` returns True.
+
+    Raises: the error of a call, which others do not expect, after the results of those that run.
     """
+    errors: list[BaseException] = []
+    for item, future in _in_threads(lambda limit: () if errors else take(limit), call, slots, should_end):
+        if error := future.exception():
+            errors.append(error)
+        else:
+            yield item, future.result()
+    if errors:
+        raise errors[0]
+
+
+def _in_threads(
+    take: Callable[[int], Sequence[_Item]],
+    call: Callable[[_Item], _Result],
+    slots: int,
+    should_end: Callable[[], bool],
+) -> Iterator[tuple[_Item, Future[_Result]]]:
     ended: SimpleQueue[tuple[_Item, Future[_Result]]] = SimpleQueue()
 
     def run(item: _Item) -> None:
         future: Future[_Result] = Future()
         try:
             future.set_result(call(item))
-        except BaseException as error:  # noqa: BLE001  raised where the result is read
+        except BaseException as error:  # noqa: BLE001  raised after the other results
             future.set_exception(error)
         ended.put((item, future))
 
@@ -117,10 +135,9 @@ def in_parallel(
         looks_at = time.monotonic() + _LOOK_SECONDS
         while time.monotonic() < looks_at and not should_end():
             with suppress(Empty):
-                item, future = ended.get(timeout=_POLL_SECONDS)
+                ended_call = ended.get(timeout=_POLL_SECONDS)
                 running -= 1
-                yield item, future.result()
+                yield ended_call
                 break
     while not ended.empty():
-        item, future = ended.get()
-        yield item, future.result()
+        yield ended.get()

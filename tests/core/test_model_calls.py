@@ -80,3 +80,17 @@ def test_an_error_of_a_call_is_raised() -> None:
 
     with pytest.raises(ZeroDivisionError):
         list(in_parallel(taking(["a"]), call, 2, never))
+
+
+def test_an_error_of_a_call_costs_no_other_its_result() -> None:
+    done: list[str] = []
+
+    def call(item: str) -> str:
+        assert item != "bad"
+        threading.Event().wait(0.1)
+        return item
+
+    results = in_parallel(taking(["bad", "a", "b", "later"]), call, 3, never)
+    with pytest.raises(AssertionError):
+        done.extend(item for item, _ in results)
+    assert sorted(done) == ["a", "b"]
