@@ -14,7 +14,7 @@ from tests.conftest import Person
 from tests.console.people import remember
 
 PAGES = {
-    "": 33,
+    "": 34,
     "list/": 17,
     "list/?tab=full": 18,
     "list/?tab=all&user=alice&importance_min=0.1": 18,

@@ -39,7 +39,7 @@ PAGES = {
     "jobs/{job}/": 9,
     "searches/": 9,
     "audit/": 10,
-    "health/": 20,
+    "health/": 21,
 }
 
 
