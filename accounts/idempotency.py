@@ -19,7 +19,7 @@ from django.utils import timezone
 from accounts.models import IdempotencyKey, Principal
 from core.background.leases import new_holder, renewed, take
 from core.errors import Conflict, InvalidInput
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 HEADER: Final = "Idempotency-Key"
 MAX_KEY_CHARS: Final = 255

@@ -25,7 +25,7 @@ from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, OAuthClient, OAuthConnection, OAuthToken, Principal, UserKey
 from accounts.services import OAUTH_PREFIX, digest_of, live_key_condition, record_use
 from core.errors import InvalidInput, NotFound, Unauthenticated
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 READ: Final = "memories:read"
 WRITE: Final = "memories:write"

@@ -30,7 +30,7 @@ from accounts.audit import Actor, record, source
 from accounts.models import OperatorIdentity
 from core.crypto import Purpose, Undecryptable
 from core.errors import GatewayError
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline, HttpClient, HttpError
 from core.rest import Forbidden
 

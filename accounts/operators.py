@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts import authority, oauth, tokens
 from accounts.audit import Actor, record
 from core.errors import Conflict
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 
 def random_password() -> str:

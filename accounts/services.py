@@ -18,7 +18,7 @@ from accounts.models import MemoryUser, OAuthConnection, Principal, RpcToken, Us
 from core.crypto import Purpose, Undecryptable
 from core.errors import Conflict, InvalidInput, Unauthenticated, existing
 from core.ids import check_name
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence import database_errors, sql
 
 logger = logging.getLogger("memory_gateway.accounts")

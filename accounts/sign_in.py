@@ -13,7 +13,7 @@ from accounts.audit import Actor, record, record_anonymous
 from accounts.models import SignInThrottle
 from core.errors import TooManyRequests
 from core.limits.rate_limit import network_of
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 FAILURES_PER_NAME = 5
 FAILURES_PER_NETWORK = 50

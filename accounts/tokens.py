@@ -24,7 +24,7 @@ from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken
 from accounts.services import SHOWN_TOKEN_CHARS, check_expiry, check_label, digest_of, live_key_condition, record_use
 from core.errors import InvalidInput, Unauthenticated, existing
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 READ: Final = "operator.read"
 WRITE: Final = "operator.write"

@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from core.errors import BadRequest
-from core.messages import Message as _
+from core.messages import Translatable as _
 from memories.services.decisions import Change
 from operations import bulk, files, jobs
 from operations.bulk import Target

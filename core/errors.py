@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from core.messages import Message, joined
-from core.messages import Message as _
+from core.messages import Translatable, joined
+from core.messages import Translatable as _
 
 _Row_co = TypeVar("_Row_co", covariant=True)
 
@@ -50,7 +50,9 @@ class GatewayError(Exception):
     @classmethod
     def of_fields(cls, errors: Sequence[FieldError]) -> Self:
         """Return the error for wrong fields. The detail repeats the first five; the error keeps fifty."""
-        details = [Message("%(field)s: %(message)s", field=item.field, message=item.message) for item in errors[:5]]
+        details = [
+            Translatable("%(field)s: %(message)s", field=item.field, message=item.message) for item in errors[:5]
+        ]
         return cls(joined("; ", details), errors=errors[:50])
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 _NAME = re.compile(r"[A-Za-z0-9_.@+-]{1,64}")
 _CONTROL_OR_SURROGATE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")

@@ -11,12 +11,12 @@ from django.utils.translation import gettext
 from django.utils.translation.trans_real import get_supported_language_variant, parse_accept_lang_header
 from rest_framework.request import Request
 
-from core.messages import Message
+from core.messages import Translatable
 
 
 def localized(text: str) -> str:
     """Return a message, or a sentence without parameters, in the active language; English if it has no translation."""
-    template, params = (text.template, text.params) if isinstance(text, Message) else (text, {})
+    template, params = (text.template, text.params) if isinstance(text, Translatable) else (text, {})
     translated = gettext(template) if template else ""
     if not params:
         return translated
@@ -49,7 +49,7 @@ class MessageField(models.TextField):  # type: ignore[type-arg]  # Django cannot
 
 
 def _plain(value: Any) -> Any:
-    if not isinstance(value, Message):
+    if not isinstance(value, Translatable):
         return value if isinstance(value, int | float) else str(value)
     return {"template": value.template, "params": {name: _plain(param) for name, param in value.params.items()}}
 
@@ -57,4 +57,4 @@ def _plain(value: Any) -> Any:
 def _message(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return Message(value["template"], **{name: _message(param) for name, param in value["params"].items()})
+    return Translatable(value["template"], **{name: _message(param) for name, param in value["params"].items()})

@@ -10,7 +10,7 @@ MANAGE: Final = "python manage.py" if _IS_CHECKOUT else "memory-gateway manage"
 """The command line that runs management commands here."""
 
 
-class Message(str):  # noqa: SLOT000  instances carry their template
+class Translatable(str):  # noqa: SLOT000  instances carry their template
     """An English sentence that keeps its template and parameters, for `localized` to translate.
 
     Import it as `_`: then `makemessages` finds the template in `_("at most %(limit)s bytes", limit=limit)`. A parameter
@@ -30,10 +30,10 @@ class Message(str):  # noqa: SLOT000  instances carry their template
         return (self.template,), self.params
 
 
-def joined(separator: str, messages: Iterable[str]) -> Message:
+def joined(separator: str, messages: Iterable[str]) -> Translatable:
     """Return the messages as one message that translates each of them."""
     params = {f"message{number}": message for number, message in enumerate(messages)}
-    return Message(separator.join(f"%({name})s" for name in params), **params)
+    return Translatable(separator.join(f"%({name})s" for name in params), **params)
 
 
 class MessageError(Exception):

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from core.errors import GatewayError, InvalidInput
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_NUMBER = 2**63 - 1

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from core.errors import BadRequest, PreconditionFailed
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 ANY: Final = "*"
 _TAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')

@@ -24,8 +24,8 @@ from rest_framework.response import Response
 
 from core import errors
 from core.localization import language_headers, language_of, localized
-from core.messages import Message
-from core.messages import Message as _
+from core.messages import Translatable
+from core.messages import Translatable as _
 from core.persistence import database_errors
 from core.storable import MAX_JSON_DEPTH, NotStorable, check_json, depth_exceeds, parse_json
 
@@ -216,7 +216,7 @@ def _message(item: Any) -> str:
     if item["type"] in {"string_too_short", "too_short"} and item["ctx"]["min_length"] == 1:
         return _("must not be empty")
     if template := _TEMPLATES.get(item["type"]):
-        return Message(
+        return Translatable(
             template,
             **{name: f"{value:g}" if isinstance(value, float) else value for name, value in item["ctx"].items()},
         )

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from core.errors import FieldError
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 _Value = TypeVar("_Value")
 MAX_JSON_DEPTH: Final = 64

@@ -14,8 +14,8 @@ from typing import IO, Any, Final
 import orjson
 
 from core.errors import EngineUnavailable, Unreadable
-from core.messages import Message
-from core.messages import Message as _
+from core.messages import Translatable
+from core.messages import Translatable as _
 from documents.document import MIB, Limits
 from documents.guards import DAMAGED
 
@@ -75,7 +75,7 @@ def parsed(output: bytes) -> dict[str, Any]:
     answer: dict[str, Any] = orjson.loads(output)
     if refusal := answer.get("refused"):
         template, params = refusal
-        raise Unreadable(Message(template, **params))
+        raise Unreadable(Translatable(template, **params))
     return answer
 
 

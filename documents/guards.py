@@ -13,8 +13,8 @@ import zlib
 from typing import Final
 from xml.parsers import expat
 
-from core.messages import Message, MessageError
-from core.messages import Message as _
+from core.messages import MessageError, Translatable
+from core.messages import Translatable as _
 from documents import mime_types as mt
 from documents.document import MIB, Limits
 from documents.sniff import OLE_MAGIC
@@ -32,7 +32,7 @@ _MAX_OBJECT_NUMBER: Final = 8_388_607  # PDF 32000-1, annex C
 class Refused(MessageError):
     """Raised if a document must not or cannot be read. `message` gives the reason and what to do."""
 
-    message: Message
+    message: Translatable
 
 
 def check_zip(data: bytes, mime: str, limits: Limits) -> None:

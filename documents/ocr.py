@@ -23,7 +23,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from core.errors import EngineUnavailable
 from core.limits.concurrency import FairSemaphore
-from core.messages import Message as _
+from core.messages import Translatable as _
 from documents import child
 from documents.document import MIB, Box, Limits, union
 

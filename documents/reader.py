@@ -16,7 +16,7 @@ from typing import Final
 
 from core.errors import EngineUnavailable, Unreadable
 from core.limits.concurrency import FairSemaphore
-from core.messages import Message as _
+from core.messages import Translatable as _
 from documents import mime_types as mt
 from documents import ocr as text_recognition
 from documents.child import answer_of, started

@@ -17,8 +17,8 @@ import orjson
 import xberg
 from xberg._xberg import DocumentNode, ExtractedDocument
 
-from core.messages import Message
-from core.messages import Message as _
+from core.messages import Translatable
+from core.messages import Translatable as _
 from documents import guards
 from documents import mime_types as mt
 from documents.decoding import clean, decode
@@ -91,7 +91,7 @@ def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
     )
 
 
-def _reason(message: str) -> Message:
+def _reason(message: str) -> Translatable:
     words = message.lower()
     if "encrypt" in words or "password" in words:
         return guards.ENCRYPTED

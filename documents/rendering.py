@@ -8,7 +8,7 @@ from typing import Final
 
 from core.errors import EngineUnavailable, Unreadable
 from core.limits.concurrency import FairSemaphore
-from core.messages import Message as _
+from core.messages import Translatable as _
 from documents import child
 from documents import mime_types as mt
 from documents.document import MIB, Box, Limits

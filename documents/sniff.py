@@ -9,8 +9,8 @@ from typing import Final
 import filetype
 from filetype.types import archive, audio, document, image
 
-from core.messages import Message as _
 from core.messages import MessageError
+from core.messages import Translatable as _
 from documents import mime_types as mt
 from documents.decoding import decode, is_text
 

@@ -20,10 +20,9 @@ from core.times import to_ms
 from documents.reader import read_document, reading_for
 from engines.embedded import ingest
 from engines.embedded.engine import Clock, EmbeddedEngine
-from remote import deletions, outbox
-from remote import sessions as remote_sessions
+from remote import deletions, outbox, remote_sessions
 from remote.everos import EverOS
-from store import sessions, storage
+from store import sessions, writes
 from store.models import Memory, Session, State
 from store.port import AddResult, FlushResult, FlushStatus, Health, engine_call
 from store.types import Message, Owner, SearchRequest, SearchResult
@@ -38,7 +37,7 @@ class _Draft:
     """The memories of a part of a message; None if they are stored already."""
 
     part: ingest.Part
-    draft: storage.Draft | None
+    draft: writes.Draft | None
 
 
 class AttachedEngine(EmbeddedEngine):
@@ -82,24 +81,24 @@ class AttachedEngine(EmbeddedEngine):
         kind = parse_session_id(session_id).kind
         for part in ingest.parts_of(owner, session_id, [message]):
             is_of_resource = part.item is not None and part.item.is_of_resource(kind)
-            if part.item is not None and storage.known(owner, [part.first_id]):
+            if part.item is not None and writes.known(owner, [part.first_id]):
                 drafts.append(_Draft(part, None))
             elif part.item is not None and is_of_resource and part.item.file is None:
-                drafts.append(_Draft(part, storage.Draft.of(part.first_id, [])))
+                drafts.append(_Draft(part, writes.Draft.of(part.first_id, [])))
             else:
                 drafts.append(_Draft(part, self._read_part(owner, part, unread, is_of_resource=is_of_resource)))
         return drafts
 
     def _read_part(
         self, owner: Owner, part: ingest.Part, unread: list[tuple[ingest.Part, str]], *, is_of_resource: bool
-    ) -> storage.Draft:
+    ) -> writes.Draft:
         try:
             with reading_for(owner.user_pk):
                 return self._draft_of(part)
         except EngineError as error:
             if is_of_resource:
                 logger.info("A file is left to the remote, because it cannot be read here: %s", error.detail)
-                return storage.Draft.of(part.first_id, [])
+                return writes.Draft.of(part.first_id, [])
             if part.item is None or part.item.uri is None:
                 raise
             unread.append((part, error.detail))
@@ -147,7 +146,7 @@ class AttachedEngine(EmbeddedEngine):
             is_queued = deletions.queue_session(owner, session)
             memories = Memory.objects.filter(session=session).order_by("pk")
             while batch := list(memories[:_ROWS_AT_ONCE]):
-                storage.remove(owner, batch)
+                writes.remove(owner, batch)
             outbox.entries(session).delete()
         if not is_queued:
             logger.info("The remote keeps its copy of a deleted session, if it has one")
@@ -169,7 +168,7 @@ def _without(message: Message, unread: Sequence[tuple[ingest.Part, str]]) -> Mes
 def _store(owner: Owner, session: Session, drafts: Mapping[str, Sequence[_Draft]]) -> dict[str, list[str]]:
     """Store messages that are not here yet; return their memory ids by message id. Call inside a transaction."""
     every = [one.draft for parts in drafts.values() for one in parts if one.draft is not None]
-    new = {draft.first_id: draft for draft in storage.append(owner, session.pk, every)}
+    new = {draft.first_id: draft for draft in writes.append(owner, session.pk, every)}
     stored = {}
     for message_id, parts in drafts.items():
         made = [new[one.draft.first_id] for one in parts if one.draft is not None and one.draft.first_id in new]

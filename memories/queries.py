@@ -8,7 +8,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from core.errors import existing
 from core.ids import parse_session_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence import sql
 from memories.models import Override, OverrideRevision, Tombstone
 from store import cover

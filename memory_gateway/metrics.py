@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector
 from accounts.api import limits
 from accounts.api.authentication import address_of
 from core.errors import TooManyRequests, Unauthenticated
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.monitoring import REGISTRY
 from core.rest import problem_http_response
 from operations.models import Job

@@ -39,7 +39,7 @@ from accounts.models import Principal
 from core import monitoring
 from core.errors import BadRequest, GatewayError
 from core.logs import choose_request_id, request_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence import database_errors
 from core.rest import (
     PROBLEM_CONTENT_TYPE,

@@ -23,7 +23,7 @@ from django.views.generic import TemplateView, View
 from console.views.dashboard import dashboard
 from core.errors import BadRequest, NotFound
 from core.logs import request_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.rest import Forbidden, as_gateway_error
 from memory_gateway.middleware import error_answer, is_api
 from memory_gateway.server.wsgi_bridge import InternalError

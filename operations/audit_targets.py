@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from core.errors import InvalidInput
-from core.messages import Message as _
 from core.messages import MessageError
+from core.messages import Translatable as _
 from core.network.http_client import Deadline, HttpClient, HttpError
 from core.network.url_policy import base_and_path
 

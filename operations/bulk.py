@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from core.errors import InvalidInput
-from core.messages import Message as _
+from core.messages import Translatable as _
 from memories.models import Override
 from memories.services import decisions
 from memories.services.decisions import Change, OverrideValues

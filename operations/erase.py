@@ -23,7 +23,7 @@ from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
 from accounts.services import find_user
 from core.errors import EngineError, NotFound, existing
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.times import isoformat
 from engines.registry import attached_remote, get_engine
 from operations import erased_jobs, files, tables

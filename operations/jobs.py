@@ -22,7 +22,7 @@ from accounts.audit import Actor, record
 from core.background.leases import renewed, take
 from core.background.tasks import enqueue
 from core.errors import Conflict, GatewayError, NotFound
-from core.messages import Message as _
+from core.messages import Translatable as _
 from operations.models import Job, JobStep
 
 logger = logging.getLogger("memory_gateway.jobs")

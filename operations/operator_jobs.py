@@ -6,7 +6,7 @@ from uuid import UUID
 
 from accounts.audit import Actor
 from core.errors import NotFound
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.file_keys import FileKey
 from core.persistence.files import INCOMING, root, stored_files
 from memories.models import Tombstone

@@ -31,7 +31,7 @@ from operations.models import UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
 from remote.models import OutboxEntry, Resend
 from resources.models import Attachment, Resource
-from store import storage
+from store import writes
 from store.models import (
     Embedding,
     FactPage,
@@ -271,4 +271,4 @@ def _remove_memories(user: MemoryUser, batch: Sequence[Memory]) -> None:
         owner = Owner(user.pk, user.user_id, memory.app_id, memory.project_id)
         scopes.setdefault(owner, []).append(memory)
     for owner, memories in scopes.items():
-        storage.remove(owner, memories)
+        writes.remove(owner, memories)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from core.errors import FieldError, InvalidInput, TooLarge
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.readable import log_once
 from core.rest import invalid_input
 from profiles.models import ProfileMemory, ProfileRevision

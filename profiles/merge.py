@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from core.errors import Conflict, InvalidInput
-from core.messages import Message as _
+from core.messages import Translatable as _
 from profiles.schemas import MAX_ENTRIES, Entry, item_of, model_of
 
 REMOVE = "$remove"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.rest import WHOLE, Body
 from core.storable import check_text
 

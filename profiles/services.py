@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser
 from core.errors import Conflict, existing
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.preconditions import require_match
 from core.times import isoformat
 from profiles import merge, prompts

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
-from remote import sessions
+from remote import remote_sessions
 from remote.engine_ids import AgentNames
 from remote.models import OutboxEntry, Resend
 from store.models import IS_PURGED, Memory, PendingDeletion, Session
@@ -41,7 +41,7 @@ def queue_session(owner: Owner, session: Session) -> bool:
     sent = OutboxEntry.objects.filter(session=session)
     if not is_enabled() or not (sent.exists() or copies.exists()):
         return False
-    is_running = sessions.is_flush_open(session) or sent.filter(state=OutboxEntry.State.UNCONFIRMED).exists()
+    is_running = remote_sessions.is_flush_open(session) or sent.filter(state=OutboxEntry.State.UNCONFIRMED).exists()
     resend = Resend.objects.filter(session=session).first()
     names = [session.engine_session_id, *(resend.former_ids if resend else ())]
     _queue_names(owner, session, names, _longest_call() if is_running else timedelta(0))

@@ -14,18 +14,18 @@ from django.utils import timezone
 
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown, Unreadable
 from core.limits.concurrency import Bulkhead
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline
 from core.persistence import files
 from core.persistence.database_errors import database_errors
 from remote import flush as everos_flush
+from remote import merged_search as everos_search
 from remote import mirror, outbox
-from remote import search as everos_search
-from remote import sessions as external_sessions
+from remote import remote_sessions as external_sessions
 from remote.client import content, failures
 from remote.client.client import Client
 from remote.engine_ids import AgentNames
-from remote.outbox import Batch, Entry
+from remote.outbox import Batch, TimedMessage
 from store.models import PendingDeletion, Session, State
 from store.port import FlushResult, Health, require_allowed_address
 from store.types import ContentItem, Message, Owner, SearchRequest, SearchResult
@@ -342,7 +342,7 @@ def _keep_as_text(session: Session, batch: Batch, cause_of: Callable[[ContentIte
     return (outbox.replace_messages(session, batch, messages) if is_changed else batch), is_changed
 
 
-def _with_copies(entry: Entry, copies: ExitStack) -> Entry:
+def _with_copies(entry: TimedMessage, copies: ExitStack) -> TimedMessage:
     """Return the entry with files that can be opened until `copies` ends."""
     items = tuple(
         replace(
@@ -354,4 +354,4 @@ def _with_copies(entry: Entry, copies: ExitStack) -> Entry:
         else item
         for item in entry.message.content
     )
-    return Entry(replace(entry.message, content=items), entry.timestamp_ms)
+    return TimedMessage(replace(entry.message, content=items), entry.timestamp_ms)

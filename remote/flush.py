@@ -13,10 +13,10 @@ from django.db import transaction
 
 from core.errors import EngineError, OutcomeUnknown
 from core.events import publish
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline
 from core.times import to_ms
-from remote import mirror, outbox, resend, sessions, sources
+from remote import mirror, outbox, remote_sessions, resend, sources
 from remote.client.client import Client, FlushAnswer
 from remote.client.failures import Lost, UpstreamFailed
 from store.models import Session
@@ -67,7 +67,7 @@ class Flush:
         """
         session, owner = self._session, self._owner
         before = session.flushed_at, session.searchable_at
-        self._open_since = sessions.mark_flush_sent(session, self._clock())
+        self._open_since = remote_sessions.mark_flush_sent(session, self._clock())
         payload = {"session_id": session.engine_session_id, **owner.scope}
         try:
             if self._open_since is not None and session.kind == Session.Kind.RESOURCE and self._is_listed():
@@ -129,7 +129,7 @@ class Flush:
         with transaction.atomic():
             kept = outbox.mark_flushed(self._session, answer.request_id, self._buffered)
             count, is_extracted = count + kept, is_extracted or kept > 0
-            sessions.mark_flush_ended(self._session, now)
+            remote_sessions.mark_flush_ended(self._session, now)
             resend.end(self._session)
             if is_extracted:
                 self._publish()
@@ -223,7 +223,7 @@ def check_flush(client: Client, owner: Owner, session: Session, now: datetime) -
     last_user_ms = outbox.last_user_message_ms(session)
     is_complete = last_user_ms is None or mirror.are_complete(mirror.episodes(session), last_user_ms)
     if is_complete or now - session.flushed_at > MAX_EXTRACTION_TIME:
-        sessions.mark_flush_ended(session, now)
+        remote_sessions.mark_flush_ended(session, now)
         resend.end(session)
     return count
 
@@ -238,6 +238,6 @@ def recover(client: Client, owner: Owner, session: Session, now: datetime) -> in
     if count:
         with transaction.atomic():
             sources.link(session)
-            sessions.mark_flush_ended(session, now)
+            remote_sessions.mark_flush_ended(session, now)
             resend.end(session)
     return count

@@ -2,7 +2,7 @@
 
 from remote import deletions, residue
 from remote.former_journal import STAGED
-from store import storage
+from store import writes
 from store.models import Session
 
 
@@ -12,7 +12,7 @@ def end_former_moves() -> int:
     for session in Session.objects.filter(session_id__startswith=STAGED).select_related("user"):
         residue.note_session(session)
         deletions.queue_session(session.owner, session)
-        storage.remove(session.owner, list(session.memories.all()))
+        writes.remove(session.owner, list(session.memories.all()))
         session.delete()
         count += 1
     return count

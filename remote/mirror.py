@@ -19,7 +19,7 @@ from remote.client import wire
 from remote.client.client import Client
 from remote.client.hits import Names, hits_of
 from remote.engine_ids import AgentNames
-from store import storage
+from store import writes
 from store.models import Memory, Session, owned_by, owner_columns
 from store.types import Owner
 
@@ -123,10 +123,10 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
             resend.make_room(owner, [memory.memory_id for memory in new])
             for memory in new:
                 memory.is_covered = memory.is_replaced = True
-        known = storage.known(owner, [memory.memory_id for memory in new])
+        known = writes.known(owner, [memory.memory_id for memory in new])
         new = [memory for memory in new if memory.memory_id not in known]
-        storage.insert(owner, new)
-        storage.hold_deletions(owner, new)
+        writes.insert(owner, new)
+        writes.hold_deletions(owner, new)
         sources.hold_repetitions(session, new)
     return len(new)
 

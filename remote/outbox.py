@@ -33,7 +33,7 @@ from core.persistence import files, sql
 from core.persistence.file_keys import file_key
 from remote import sources
 from remote.models import OutboxEntry
-from store import storage
+from store import writes
 from store.ledger import Override
 from store.models import IS_PURGED, Memory, Session, State, owned_by
 from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner, Role
@@ -74,7 +74,7 @@ class Buffered:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TimedMessage:
     """A message and the time (Unix milliseconds) that identifies it in EverOS."""
 
     message: Message
@@ -86,7 +86,7 @@ class Batch:
     """Messages that are sent in one call, always in this order. `is_new`: never sent before."""
 
     call_id: str
-    entries: tuple[Entry, ...]
+    entries: tuple[TimedMessage, ...]
     is_new: bool
 
 
@@ -221,7 +221,7 @@ def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) 
             return None
         call_id = uuid4().hex
         _update(sent, state=_State.UNCONFIRMED, call_id=call_id, sent_at=timezone.now())
-    found = (Entry(given.get(row.message_id) or _with_own_text(row), row.time_ms) for row in sent)
+    found = (TimedMessage(given.get(row.message_id) or _with_own_text(row), row.time_ms) for row in sent)
     return Batch(call_id, tuple(found), is_new=True)
 
 
@@ -395,7 +395,7 @@ def replace_messages(session: Session, batch: Batch, messages: Sequence[Message]
     for row in rows:
         row.message = as_json(by_time[row.time_ms])
     OutboxEntry.objects.bulk_update(rows, ["message"], batch_size=_ROWS_AT_ONCE)
-    return replace(batch, entries=tuple(Entry(message, at) for at, message in by_time.items()))
+    return replace(batch, entries=tuple(TimedMessage(message, at) for at, message in by_time.items()))
 
 
 def confirm(session: Session, batch: Batch) -> None:
@@ -469,7 +469,7 @@ def mark_flushed(session: Session, flush_id: str, flushed: Buffered) -> int:
     taken = of_attached(session).filter(_IS_BUFFERED, pk__lte=flushed.last_row or 0)
     said = [memory.pk for memory in memories_of(session.owner, taken)]
     for start in range(0, len(said), _ROWS_AT_ONCE):
-        storage.end_buffer(Memory.objects.filter(pk__in=said[start : start + _ROWS_AT_ONCE]), flush_id)
+        writes.end_buffer(Memory.objects.filter(pk__in=said[start : start + _ROWS_AT_ONCE]), flush_id)
     purged = list(taken.filter(message={}).values_list("pk", flat=True))
     cleared: dict[str, Any] = {} if sources.keeps_text(session) else {"message": {}}
     OutboxEntry.objects.filter(pk__in=purged).update(state=_State.PURGED, flush_id=flush_id)
@@ -485,7 +485,7 @@ def _flush_held_back(session: Session) -> int:
     flush_id = uuid4().hex
     ids = [memory_id for memory_ids in found.values_list("memory_ids", flat=True) for memory_id in memory_ids]
     said = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE, memory_id__in=ids)
-    count = storage.end_buffer(said, flush_id)
+    count = writes.end_buffer(said, flush_id)
     found.update(flush_id=flush_id)
     return count
 
@@ -591,14 +591,14 @@ def _batches(session: Session, call_ids: Iterable[str], given: Mapping[str, Mess
 
     A message that was deleted or edited since keeps its place, which identifies the others, but not its content.
     """
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[TimedMessage]] = {}
     rows = list(entries(session).filter(_IS_UNCONFIRMED, call_id__in=list(call_ids)).order_by("id"))
     held = decided(session.owner, rows)
     for row in rows:
         message = given.get(row.message_id) or message_of(row)
         if row.pk in held:
             message = replace(message, content=(_WITHDRAWN,), tool_calls=())
-        found.setdefault(row.call_id, []).append(Entry(message, row.time_ms))
+        found.setdefault(row.call_id, []).append(TimedMessage(message, row.time_ms))
     return [Batch(call_id, tuple(entries), is_new=False) for call_id, entries in found.items()]
 
 

@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from core.background.tasks import enqueue
-from remote import outbox, sessions
+from remote import outbox, remote_sessions
 from store.models import Session
 
 
@@ -16,6 +16,6 @@ def retry(session: Session) -> int:
         locked = Session.objects.select_for_update().get(pk=session.pk)
         count = outbox.wait_again(outbox.entries(locked))
         if count:
-            sessions.schedule_retry(locked, None)
+            remote_sessions.schedule_retry(locked, None)
             enqueue("retry_deliveries")
     return count

@@ -14,10 +14,10 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from remote import deletions, outbox, residue, sessions, sources
+from remote import deletions, outbox, remote_sessions, residue, sources
 from remote.engine_ids import with_mark
 from remote.models import OutboxEntry, Resend
-from store import derived_memories, storage
+from store import derived_memories, writes
 from store import sessions as store_sessions
 from store.ledger import Override, Tombstone
 from store.models import Memory, Session, State, owned_by
@@ -60,7 +60,7 @@ def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]
     purged = Memory.objects.filter(session=session, state=State.PURGED, origin=Memory.Origin.REMOTE)
     _keep(session, purged)  # nothing is derived from them under the new id
     unshown = _copies(session).filter(is_covered=True).exclude(pk__in=_decided(session).values("pk"))
-    storage.remove(session.owner, list(unshown))  # an earlier try did not end
+    writes.remove(session.owner, list(unshown))  # an earlier try did not end
     known = Resend.objects.filter(session=session).first()
     former_id, former_ids = session.engine_session_id, known.former_ids if known else []
     whole = outbox.whole_flushes(session)
@@ -71,7 +71,7 @@ def begin(session: Session, lacking: Mapping[str, tuple[Message, Sequence[str]]]
     kept, held = _that_stay(session, copies, whole)
     for copy in copies:
         copy.batch_id = _KEPT if copy in kept else former_id[:64]
-    storage.save(session.owner, copies, ["batch_id"])
+    writes.save(session.owner, copies, ["batch_id"])
     outbox.withhold_memories(session, held)
     residue.note_session(session)
     Resend.objects.update_or_create(
@@ -138,7 +138,7 @@ def make_room(owner: Owner, memory_ids: Collection[str]) -> None:
             decisions.filter(row=memory).update(memory_id=new_id)
         Tombstone.ledger.filter(owned_by(owner), other_id=memory.memory_id).update(other_id=new_id)
         memory.memory_id = new_id
-        storage.save(owner, [memory], ["memory_id"])
+        writes.save(owner, [memory], ["memory_id"])
 
 
 def is_open(session: Session) -> bool:
@@ -172,10 +172,10 @@ def end(session: Session) -> None:
         _keep(locked, kept)
         for decisions in (Tombstone.ledger, Override.objects):  # ended ones remain as history
             decisions.filter(row__in=gone, undone_at__isnull=False).update(row=None)
-        storage.remove(owner, gone)
+        writes.remove(owner, gone)
         new = list(_copies(locked).filter(sources.is_present(), is_covered=True))
         sources.hold_what_repeats(locked, new, kept)
-        storage.uncover(owner, new)
+        writes.uncover(owner, new)
         sources.forget_sent(locked, new)
         derived_memories.cover_sources(owner, list(_copies(locked).values_list("pk", flat=True)), besides=sourced)
         if _copies(locked).exclude(sources.is_present()).exists():
@@ -190,12 +190,12 @@ def _keep(session: Session, copies: Iterable[Memory]) -> None:
     kept = list(copies)
     for copy in kept:
         copy.batch_id = _KEPT
-    storage.save(session.owner, kept, ["batch_id"])
+    writes.save(session.owner, kept, ["batch_id"])
 
 
 def _is_unfinished(session: Session) -> bool:
     """Return True until a flush of all messages has ended. If it made nothing of them, former memories stay for now."""
-    if outbox.has_unflushed(session) or sessions.is_flush_open(session):
+    if outbox.has_unflushed(session) or remote_sessions.is_flush_open(session):
         return True
     return outbox.expects_memories(session) and not _copies(session).filter(sources.is_present()).exists()
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Count, Q
 
 from accounts.models import MemoryUser
-from core.messages import Message as _
+from core.messages import Translatable as _
 from remote.models import OutboxEntry
 from store.models import IS_PURGED, Memory, Residue, Session
 

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 
 from remote.models import OutboxEntry, Resend
-from store import derived_memories, sessions, states, storage
+from store import derived_memories, sessions, states, writes
 from store.ledger import Override, Tombstone
 from store.models import Memory, Session, State, owned_by, owner_columns
 from store.text.matching import MIN_OVERLAP, Text
@@ -51,7 +51,7 @@ def link(session: Session) -> None:
         _set_sources(
             [copy for copy in new if copy.batch_id == flush_id], [one for one in messages if one.batch_id == flush_id]
         )
-    storage.save(owner, new, ["sources"])
+    writes.save(owner, new, ["sources"])
     derived_memories.inherit(owner, new)
     _hold(session, new, _spans_of_purged(session, new))
     if not keeps_text(session) and not any(copy.is_covered for copy in new):
@@ -172,7 +172,7 @@ def _set_flushes(session: Session) -> set[int]:
         second = copy.created_at_ms // 1000
         of_time = (one for one in spans if one["first"] // 1000 <= second <= one["last"] // 1000)
         copy.batch_id = next((one["flush_id"] for one in [*of_time, *spans]), "")
-    storage.save(session.owner, unlinked, ["batch_id"])
+    writes.save(session.owner, unlinked, ["batch_id"])
     return {copy.pk for copy in unlinked}
 
 
@@ -265,13 +265,13 @@ def _forget(owner: Owner, copies: Sequence[Memory], messages: Sequence[Memory]) 
     edited = set(overridden)
     live = Memory.objects.filter(pk__in=[one.pk for one in messages], state=State.LIVE)
     gone = [one for one in live if one.memory_id in named and one.pk not in edited]
-    storage.remove(owner, gone)
+    writes.remove(owner, gone)
     flushes = {one.batch_id for one in gone}
     OutboxEntry.objects.filter(session__in={one.session_id for one in gone}, flush_id__in=flushes).update(memory_ids=[])
     removed = {one.memory_id for one in gone}
     for copy in copies:
         copy.sources = [name for name in copy.sources if name not in removed]
-    storage.save(owner, copies, ["sources"])
+    writes.save(owner, copies, ["sources"])
 
 
 def _messages(session: Session) -> QuerySet[Memory]:

@@ -12,7 +12,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 
 from core import pagination
 from core.errors import NotFound, existing
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence import files, sql
 from resources import storage
 from resources.models import UNFINISHED, Resource

@@ -20,14 +20,14 @@ from django.db.models import Exists, OuterRef, Sum
 from core.persistence import database_errors
 from core.persistence.sql import temporary_data_on_disk
 from store import rollups
-from store.index import keyword, pages, rewriting
-from store.index.keyword import Entry
+from store.index import fact_pages, keyword, rewriting
+from store.index.keyword import IndexEntry
 from store.models import FactPage, IndexStatistics, Memory, Owned, VectorPage
 from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
 from store.vectors import fill as vectors
 from store.vectors import layout as vector_layout
-from store.vectors import pages as vector_pages
+from store.vectors import vector_pages
 
 BATCH_ROWS: Final = 500
 _SAMPLED_OWNERS: Final = 200
@@ -35,8 +35,8 @@ _SAMPLED_MEMORIES: Final = 20_000
 """Together; of an owner with more, whose comparison would fill the memory, only the totals are compared."""
 _SCOPE: Final = ("user_id", "app_id", "project_id")
 _OWNER: Final = ("user_id", "user__user_id", "app_id", "project_id")
-Add = Callable[[CursorWrapper, Owner, Mapping[Memory, Entry]], None]
-Remove = Callable[[CursorWrapper, Owner, Mapping[int, Entry]], None]
+Add = Callable[[CursorWrapper, Owner, Mapping[Memory, IndexEntry]], None]
+Remove = Callable[[CursorWrapper, Owner, Mapping[int, IndexEntry]], None]
 
 
 class Version(NamedTuple):
@@ -74,7 +74,7 @@ class Derived:
         return self.version.outdated() if self.version else []
 
 
-def add(owner: Owner, entries: Mapping[Memory, Entry]) -> None:
+def add(owner: Owner, entries: Mapping[Memory, IndexEntry]) -> None:
     """Add saved memories of an owner to all stores. Call inside the transaction that writes their rows, after that."""
     if entries:
         with connection.cursor() as cursor:
@@ -82,7 +82,7 @@ def add(owner: Owner, entries: Mapping[Memory, Entry]) -> None:
                 store.add(cursor, owner, entries)
 
 
-def remove(owner: Owner, entries: Mapping[int, Entry]) -> None:
+def remove(owner: Owner, entries: Mapping[int, IndexEntry]) -> None:
     """Remove memories, by row id with the entries that they had. Call inside the transaction that changes the rows."""
     if entries:
         with connection.cursor() as cursor:
@@ -130,7 +130,7 @@ def fill(batch_rows: int = BATCH_ROWS) -> Iterator[int]:
 
 def _index(memories: list[Memory]) -> None:
     prepared = keyword.Prepared(memories)
-    by_owner: defaultdict[Owner, dict[Memory, Entry]] = defaultdict(dict)
+    by_owner: defaultdict[Owner, dict[Memory, IndexEntry]] = defaultdict(dict)
     with transaction.atomic():
         # Looked up again under the lock: some may have been deleted, changed, or indexed by another process.
         keys = [memory.pk for memory in memories]
@@ -152,7 +152,7 @@ def empty_keywords() -> None:
     """Empty the keyword index, and with it the facts of what it holds."""
     with database_errors.database_errors(), temporary_data_on_disk(), transaction.atomic():
         keyword.empty()
-        pages.empty()
+        fact_pages.empty()
         Memory.objects.filter(is_indexed=True).update(is_indexed=False, token_count=0)
 
 
@@ -170,7 +170,7 @@ def _rebuild_keywords(owners: Collection[Owner] | None = None) -> Iterator[int]:
 
 
 def _rebuild_facts(owners: Collection[Owner] | None = None) -> Iterator[int]:
-    return _of_each(owners, lambda owner: iter([pages.rebuild(owner)]))
+    return _of_each(owners, lambda owner: iter([fact_pages.rebuild(owner)]))
 
 
 def _rebuild_vectors(owners: Collection[Owner] | None = None) -> Iterator[int]:
@@ -212,11 +212,11 @@ STORES: Final = (
     ),
     Derived(
         "facts",
-        Version(FactPage, "layout", pages.LAYOUT),
-        pages.add,
-        pages.remove,
+        Version(FactPage, "layout", fact_pages.LAYOUT),
+        fact_pages.add,
+        fact_pages.remove,
         _rebuild_facts,
-        pages.differences,
+        fact_pages.differences,
     ),
     Derived(
         "vectors",

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from core.background.model_calls import backlog
-from store import sessions, states, storage
+from store import sessions, states, writes
 from store.categories import tab_of
 from store.ledger import ENDED_FIELDS, Override, Tombstone, digest_of
 from store.models import (
@@ -113,17 +113,17 @@ def cover_sources(owner: Owner, rows: Collection[int], besides: Iterable[str] = 
 
     `rows` are all of a flush: a message may be the source of several.
     """
-    covers = dict.fromkeys(besides, storage.Cover())
+    covers = dict.fromkeys(besides, writes.Cover())
     columns = ("text", "original_text", "sources", "state", "is_covered")
     for memory in Memory.objects.filter(pk__in=rows).only(*columns):
         is_live = memory.state == State.LIVE and not memory.is_covered
         for name in memory.sources:
-            before = covers.get(name, storage.Cover())
-            covers[name] = storage.Cover(
+            before = covers.get(name, writes.Cover())
+            covers[name] = writes.Cover(
                 before.is_covered or is_live, before.is_replaced or (is_live and memory.is_edited)
             )
     if covers:
-        storage.set_cover(owner, covers)
+        writes.set_cover(owner, covers)
 
 
 def follow_sessions(owner: Owner, session_ids: Collection[str]) -> None:
@@ -243,7 +243,7 @@ def replace_profile(owner: Owner) -> None:
     profiles = Memory.objects.filter(owned_by(owner), memory_type=Memory.Type.PROFILE, origin=Memory.Origin.EXTRACTED)
     is_wanted = profiles.exclude(states.IS_IN_TRASH).exists()
     if rows := list(profiles):
-        storage.remove(owner, rows)
+        writes.remove(owner, rows)
     if is_wanted:
         queue_profile(owner)
 
@@ -264,7 +264,7 @@ def purge(owner: Owner, memory_id: str) -> None:
     in_sessions = _derived_in_sessions_of(owner, [memory_id])
     derived = [one for one in in_sessions if one.origin == _EXTRACTED and memory_id in one.sources]
     if derived:
-        storage.remove(owner, derived)
+        writes.remove(owner, derived)
 
 
 def repeated_by_remote(owner: Owner, memory: Memory) -> list[Memory]:
@@ -330,7 +330,7 @@ def show_again(owner: Owner, memory_id: str, actor: Actor) -> list[Tombstone]:
     superseding = [one.other_id for one in ended if one.kind == _Kind.SUPERSEDED]
     for newer in Memory.objects.filter(owned_by(owner), memory_id__in=superseding):
         newer.supersedes = [one for one in newer.supersedes if one != memory_id]
-        storage.save(owner, [newer], ["supersedes"])
+        writes.save(owner, [newer], ["supersedes"])
     if ended:
         apply_edits(owner, [memory_id])
     return ended

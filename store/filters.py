@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from core.errors import InvalidInput
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.times import as_ms, to_ms
 
 MAX_DEPTH: Final = 8

@@ -167,7 +167,7 @@ class Memory(CheckedModel):
         TOOL = "tool", _("Tool")
         EXTRACTED = "extracted", _("Extracted")
 
-    # A cascade would delete rows whose entries the derived stores keep: `store.storage.remove` removes both.
+    # A cascade would delete rows whose entries the derived stores keep: `store.writes.remove` removes both.
     user = models.ForeignKey(
         MemoryUser, models.PROTECT, verbose_name=_("user"), related_name="memories", db_index=False
     )
@@ -394,7 +394,7 @@ class IndexStatistics(Owned):
 
 
 class FactPage(Owned):
-    """The facts that rank up to 256 indexed memories of one user and scope; written by `store.index.pages`."""
+    """The facts that rank up to 256 indexed memories of one user and scope; written by `store.index.fact_pages`."""
 
     number = models.IntegerField(_("number"))
     facts = models.BinaryField(_("facts"))
@@ -467,7 +467,7 @@ class Embedding(models.Model):
 
 
 class VectorPage(Owned):
-    """Up to 256 vectors of one user and scope, a byte per dimension; written by `store.vectors.pages`."""
+    """Up to 256 vectors of one user and scope, a byte per dimension; written by `store.vectors.vector_pages`."""
 
     space = models.ForeignKey(EmbeddingSpace, models.CASCADE, verbose_name=_("space"), related_name="+")
     number = models.IntegerField(_("number"))

@@ -13,11 +13,10 @@ from uuid import UUID
 
 from core import monitoring
 from core.errors import GatewayError, Unreadable
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from core.persistence.database_errors import database_errors
 from store.models import Memory, PendingDeletion, Session
-from store.storage import Draft
 from store.types import (
     ContentItem,
     ListPage,
@@ -29,6 +28,7 @@ from store.types import (
     StoredMemory,
     Wording,
 )
+from store.writes import Draft
 
 FlushStatus = Literal["extracted", "no_extraction"]
 MODEL_ENDPOINTS = ("embeddings", "llm", "vision", "transcription", "rerank")

@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.models import MemoryUser
 from core.errors import EngineRefused, InvalidInput
 from core.ids import check_session_id, parse_session_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.sql import moment_value
 from store.models import Session, State, owned_by, owner_columns, owner_values
 from store.types import Owner

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from store import cover, derived_memories, storage
+from store import cover, derived_memories, writes
 from store.index import keyword
 from store.models import IN_LIVE_SESSION, IS_PURGED, MANUAL_ORIGINS, Memory, State, owned_by
 from store.states import IS_IN_TRASH
@@ -44,7 +44,7 @@ class MemoryTable:
         with transaction.atomic():
             locked = Memory.objects.select_for_update().filter(owned_by(owner), memory_id__in=wordings)
             memories = {memory.memory_id: memory for memory in locked.order_by("pk")}
-            former: dict[int, keyword.Entry] = {}
+            former: dict[int, keyword.IndexEntry] = {}
             edited: dict[Memory, str] = {}
             for memory_id, wording in wordings.items():
                 memory = memories[memory_id]
@@ -57,8 +57,8 @@ class MemoryTable:
                     former[memory.pk] = entry
                 memory.is_indexed = True
             fields = ["text", "category", "importance"]
-            storage.replace(owner, former, list(edited), fields)
-            storage.save(owner, [one for one in memories.values() if one not in edited], fields)
+            writes.replace(owner, former, list(edited), fields)
+            writes.save(owner, [one for one in memories.values() if one not in edited], fields)
             for memory, former_text in edited.items():
                 derived_memories.follow_edit(owner, memory, former_text)
             derived_memories.apply_edits(owner, wordings)

@@ -21,7 +21,7 @@ from accounts.models import MemoryUser, Principal
 from accounts.services import INVALID_KEY
 from core import rest
 from core.errors import BadRequest, InvalidInput, Unauthenticated
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 # Views parse these bodies completely. A multipart body is read for credentials only without a header.
 _SMALL_BODIES = ("application/json", "application/x-www-form-urlencoded")

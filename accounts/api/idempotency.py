@@ -16,7 +16,7 @@ from accounts.api.authentication import caller
 from accounts.idempotency import HEADER, MAX_KEY_CHARS, Claim
 from accounts.models import IdempotencyKey
 from core.errors import AlreadyDone
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 View = TypeVar("View", bound=Callable[..., HttpResponse])
 _KEPT_HEADERS = ("Content-Language", "ETag", "Location", "Preference-Applied")

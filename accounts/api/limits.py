@@ -18,7 +18,7 @@ from accounts import oauth, services
 from accounts.models import Principal
 from core.errors import TooManyRequests, Unauthenticated
 from core.limits.rate_limit import TokenBuckets, network_of
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 _USER_CACHE_SECONDS = 600
 _Found = TypeVar("_Found")

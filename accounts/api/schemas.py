@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from accounts.services import DEFAULT_GRACE, MAX_GRACE, MAX_LABEL_CHARS
 from core.ids import Name
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.rest import WHOLE, Body
 
 _USER_ID = "The caller's user id. Required with `user_key` only."

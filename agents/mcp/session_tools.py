@@ -10,7 +10,7 @@ from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.results import Result, failed, result, without_recalled_memories
 from core.errors import EngineError
 from core.ids import DisplayName, Name, NewSessionId
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.storable import check_text
 from core.times import to_ms
 from memories.api.schemas.messages import (

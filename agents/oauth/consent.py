@@ -29,7 +29,7 @@ from accounts.services import active_users
 from agents.oauth.views import MCP, endpoint, is_resource, issuer_of
 from core.errors import GatewayError, existing
 from core.localization import localized
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 MAX_STATE_CHARS = 4000
 # As the SDK's registration handler parses them: `http://localhost:1` gets no slash.

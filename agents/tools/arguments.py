@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from core.errors import FieldError, InvalidInput
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.rest import WHOLE, invalid_input
 from core.storable import check_text
 from memories.services.manual import MAX_TEXT_CHARS

@@ -7,7 +7,7 @@ from typing import Final
 from accounts.audit import Actor
 from core.errors import InvalidInput, NotFound
 from core.ids import check_name, check_new_session_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.rest import Forbidden
 from memories.services import lookup
 from memories.services.lookup import MemoryRef

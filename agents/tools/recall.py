@@ -36,7 +36,7 @@ class Recalled(NamedTuple):
         return f"{number}. [{self.category}] {created_at} {quoted(self.text)} ({self.score:.0%}) [id: {self.id}]"
 
 
-class Row(NamedTuple):
+class HitColumns(NamedTuple):
     """Columns that hits lack. The defaults are for memories that only the remote holds."""
 
     memory_id: str = ""
@@ -90,13 +90,13 @@ def find(caller: Caller, query: str, limit: int = MAX_LIMIT) -> list[Recalled]:
     return found[:limit]
 
 
-def visible(caller: Caller, hits: Sequence[Hit]) -> list[tuple[Hit, Row]]:
+def visible(caller: Caller, hits: Sequence[Hit]) -> list[tuple[Hit, HitColumns]]:
     """Return the hits that the caller may see, with their rows. At most one statement."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, HitColumns] = {}
     if hits:
         own = Memory.objects.filter(owned_by(caller.owner), memory_id__in=[hit.memory_id for hit in hits]).order_by()
-        rows = {row[0]: Row(*row) for row in own.values_list(*Row._fields)}
-    found = [(hit, rows.get(hit.memory_id, Row())) for hit in hits]
+        rows = {row[0]: HitColumns(*row) for row in own.values_list(*HitColumns._fields)}
+    found = [(hit, rows.get(hit.memory_id, HitColumns())) for hit in hits]
     return [(hit, row) for hit, row in found if caller.may_see(origin=row.origin, agent_id=row.agent_id)]
 
 

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from core.errors import EngineUnavailable
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 logger = logging.getLogger("memory_gateway.worker")
 

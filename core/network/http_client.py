@@ -28,8 +28,8 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, InvalidHeader
 
 from core.limits.concurrency import before_external_call
-from core.messages import Message as _
 from core.messages import MessageError
+from core.messages import Translatable as _
 
 CHUNK_BYTES = 256 * 1024
 

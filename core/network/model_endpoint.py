@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from core.errors import GatewayError
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline, HttpClient, HttpError, TimedOut, TooLarge, Undecodable
 
 logger = logging.getLogger("memory_gateway.models")

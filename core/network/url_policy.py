@@ -17,8 +17,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from django.conf import settings
 
-from core.messages import Message as _
 from core.messages import MessageError
+from core.messages import Translatable as _
 
 MAX_URI_CHARS = 2048
 FILE_SCHEME = "file"

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from django.db import models
 
 from core.errors import FieldError, InvalidInput
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.storable import NotStorable, Repair, check_json, check_moment, check_ms, check_number, check_text
 
 _Row = TypeVar("_Row", bound=models.Model)

@@ -18,7 +18,7 @@ from django.db.utils import DatabaseError, InterfaceError, OperationalError
 
 from core.errors import DatabaseDamaged, DatabaseNotWritable, EngineUnavailable
 from core.messages import MANAGE
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence import files
 from core.persistence.readable_text import readable
 

@@ -22,7 +22,7 @@ from django.core.cache import cache as process_cache
 from django.core.files.storage import FileSystemStorage, storages
 
 from core.errors import NoSpace
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.file_keys import FileKey, is_key
 
 INCOMING = ".incoming"

@@ -23,7 +23,7 @@ from django.conf import settings
 from storages.backends.s3 import S3Storage
 
 from core.errors import StorageUnavailable
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.file_keys import FileKey
 from core.persistence.files import Folder, StoredFile, create_temporary, raising_no_space, require_free
 

@@ -15,11 +15,11 @@ from pydantic import Field
 from core import readable
 from engines.embedded.extraction_prompts import MAX_REPLACED
 from engines.embedded.extraction_windows import KNOWN_ORIGINS
-from engines.embedded.llm import RULE, Answer, ChatClient
-from store import storage
+from engines.embedded.llm import RULE, ChatClient, ModelAnswer
+from store import writes
 from store.derived_memories import can_be_superseded, supersede
 from store.models import IS_LIVE, Memory, owned_by
-from store.search.search import rank
+from store.search.retrieval import rank
 from store.types import MAX_TOP_K, Owner, SearchRequest
 
 MAX_NEAR: Final = 10
@@ -32,12 +32,12 @@ _TASK: Final = (
 ) + RULE
 
 
-class _Relation(Answer):
+class _Relation(ModelAnswer):
     number: int
     relation: Literal["same", "newer", "different"]
 
 
-class ComparisonAnswer(Answer):
+class ComparisonAnswer(ModelAnswer):
     """The relations of a new memory to older ones."""
 
     relations: Annotated[list[_Relation], Field(max_length=100)]
@@ -100,7 +100,7 @@ def write(owner: Owner, comparison: Comparison, compared: ComparisonAnswer, now:
     superseded = list(wanted.values())[:MAX_REPLACED]
     if superseded:
         memory.supersedes = [*memory.supersedes, *(row.memory_id for row in superseded)]
-        storage.save(owner, [memory], ["supersedes"])
+        writes.save(owner, [memory], ["supersedes"])
         supersede(superseded, memory, now)
     return superseded
 

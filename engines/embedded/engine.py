@@ -14,10 +14,10 @@ from core.times import to_ms
 from documents.reader import read_document, reading_for
 from engines.embedded import extraction, health, ingest, llm, media, rated_search
 from engines.embedded.fetching import Fetch, Fetcher
-from store import derived_memories, sessions, storage
+from store import derived_memories, sessions, writes
 from store.models import Memory, Session, State, owned_by
 from store.port import AddResult, FlushResult, Replay, engine_call
-from store.search.search import search
+from store.search.retrieval import retrieve
 from store.table import MemoryTable
 from store.types import Message, Owner, SearchRequest, SearchResult
 from store.vectors import fill
@@ -57,9 +57,9 @@ class EmbeddedEngine(MemoryTable):
         """
         parts = {part.first_id: part for part in ingest.parts_of(owner, session_id, messages)}
         # Skip documents that are stored already, because reading is slow. Preparing a text again is cheap.
-        known = storage.known(owner, [first_id for first_id, part in parts.items() if part.item is not None])
+        known = writes.known(owner, [first_id for first_id, part in parts.items() if part.item is not None])
         known |= _deleted_texts(owner, session_id, parts.values())
-        drafts: list[storage.Draft] = []
+        drafts: list[writes.Draft] = []
         unread: list[tuple[ingest.Part, str]] = []
         read: list[ingest.Part] = []
         with reading_for(owner.user_pk):
@@ -80,27 +80,27 @@ class EmbeddedEngine(MemoryTable):
     def describe(self, owner: Owner, session_id: str, message: Message) -> bool:
         parts = ingest.parts_of(owner, session_id, [message])
         drafts = [
-            storage.Draft.of(memory.memory_id, [memory]) for part in parts for memory in ingest.description_of(part)
+            writes.Draft.of(memory.memory_id, [memory]) for part in parts for memory in ingest.description_of(part)
         ]
         if drafts:
             self._append(owner, session_id, drafts, parts)
         return bool(drafts)
 
-    def _draft_of(self, part: ingest.Part) -> storage.Draft:
+    def _draft_of(self, part: ingest.Part) -> writes.Draft:
         """Read a part. Recognizing text takes long: it is done for resources, not within requests."""
         is_resource = part.item is not None and part.item.extras.get("resource_id")
         return ingest.draft_of(part, self._read_resource if is_resource else self._read, self._fetch)
 
     def _append(
-        self, owner: Owner, session_id: str, drafts: Sequence[storage.Draft], described: Sequence[ingest.Part]
+        self, owner: Owner, session_id: str, drafts: Sequence[writes.Draft], described: Sequence[ingest.Part]
     ) -> None:
         """Append to a session, and remove the descriptions of these parts."""
         former = [ingest.description_id(part) for part in described]
         with transaction.atomic():
             session = sessions.locked(owner, session_id)
             if former:
-                storage.remove(owner, list(Memory.objects.filter(owned_by(owner), memory_id__in=former)))
-            storage.append(owner, session.pk, drafts)
+                writes.remove(owner, list(Memory.objects.filter(owned_by(owner), memory_id__in=former)))
+            writes.append(owner, session.pk, drafts)
 
     @engine_call
     def flush(self, owner: Owner, session_id: str) -> FlushResult:
@@ -114,7 +114,7 @@ class EmbeddedEngine(MemoryTable):
             session = sessions.existing(owner, session_id)
             if session is not None:
                 buffered = session.memories.filter(memory_type=Memory.Type.UNPROCESSED_MESSAGE)
-                count = storage.end_buffer(buffered, request_id)
+                count = writes.end_buffer(buffered, request_id)
                 if count:
                     extraction.queue_batch(session, request_id)
                     session.flushed_at = session.searchable_at = now
@@ -136,7 +136,7 @@ class EmbeddedEngine(MemoryTable):
         """Answer all requests with two SQL statements. Raises: `InvalidInput`, `EngineUnavailable`."""
         if any(map(rated_search.is_rated, requests)):
             return rated_search.search(owner, requests)
-        return search(owner, requests)
+        return retrieve(owner, requests)
 
     @engine_call
     def delete(self, owner: Owner, session_id: str) -> None:
@@ -148,7 +148,7 @@ class EmbeddedEngine(MemoryTable):
         derived_memories.forget_sessions(owner, [session_id])
         memories = Memory.objects.filter(owned_by(owner), session=session).order_by("pk")
         while batch := list(memories[:_ROWS_AT_ONCE]):
-            storage.remove(owner, batch)
+            writes.remove(owner, batch)
 
     def memory_ids(self, owner: Owner, session_id: str, message: Message) -> Sequence[str]:
         return [part.first_id for part in ingest.parts_of(owner, session_id, [message])]
@@ -171,7 +171,7 @@ class EmbeddedEngine(MemoryTable):
 
     def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
         """Save and index memories at the end of a locked session. Call inside a transaction."""
-        storage.append(owner, session.pk, [draft for item in replays for draft in item.drafts])
+        writes.append(owner, session.pk, [draft for item in replays for draft in item.drafts])
 
     queue_extraction = staticmethod(extraction.queue_missing)
     extract = staticmethod(extraction.run)

@@ -31,7 +31,7 @@ from engines.embedded import comparison, extraction_rows, extraction_rules, extr
 from engines.embedded.comparison import Comparison, ComparisonAnswer, compare
 from engines.embedded.extraction_prompts import ExtractionAnswer, ProfileAnswer, describe, extract
 from engines.embedded.extraction_windows import Window
-from store import sessions, storage
+from store import sessions, writes
 from store.derived_memories import queue_profile
 from store.models import Memory, PendingExtraction, Session, State
 from store.types import Owner
@@ -257,5 +257,5 @@ def _note_failure(pending: PendingExtraction, window: Window | None, error: Endp
             for row in window.messages:
                 category = extraction_rules.category(extraction_windows.role_of(row), row.text)
                 if category and row.category.startswith("full_context_"):
-                    storage.set_category(pending.owner, row, category)
+                    writes.set_category(pending.owner, row, category)
     pending.save()

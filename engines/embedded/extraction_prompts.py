@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
-from engines.embedded.llm import RULE, Answer, ChatClient
+from engines.embedded.llm import RULE, ChatClient, ModelAnswer
 
 MAX_MEMORIES: Final = 30
 MAX_OF_AGENTS: Final = 3
@@ -81,7 +81,7 @@ _Sentence = Annotated[str, Field(max_length=500), AfterValidator(_stripped)]
 _Long = Annotated[str, Field(max_length=4000), AfterValidator(_stripped)]
 
 
-class Statement(Answer):
+class Statement(ModelAnswer):
     """A short memory."""
 
     kind: Kind
@@ -91,7 +91,7 @@ class Statement(Answer):
     replaces: _Numbers = []
 
 
-class Case(Answer):
+class Case(ModelAnswer):
     """A task that an agent did, and its steps."""
 
     task_intent: _Sentence
@@ -101,7 +101,7 @@ class Case(Answer):
     messages: Annotated[_Numbers, Field(min_length=1)]
 
 
-class Skill(Answer):
+class Skill(ModelAnswer):
     """A method that an agent can use again."""
 
     name: _Short
@@ -110,12 +110,12 @@ class Skill(Answer):
     messages: Annotated[_Numbers, Field(min_length=1)]
 
 
-class Trait(Answer):
+class Trait(ModelAnswer):
     trait: _Sentence
     basis: Annotated[str, Field(max_length=1000)] = ""
 
 
-def _valid(shape: type[Answer]) -> BeforeValidator:
+def _valid(shape: type[ModelAnswer]) -> BeforeValidator:
     """Return a validator of lists that leaves out items without the shape."""
 
     def validate(items: Any) -> Any:
@@ -130,7 +130,7 @@ def _valid(shape: type[Answer]) -> BeforeValidator:
     return BeforeValidator(validate)
 
 
-class ExtractionAnswer(Answer):
+class ExtractionAnswer(ModelAnswer):
     """The valid items of an answer, before they are compared with stored memories."""
 
     memories: Annotated[list[Statement], _valid(Statement)]
@@ -138,7 +138,7 @@ class ExtractionAnswer(Answer):
     skills: Annotated[list[Skill], _valid(Skill)] = []
 
 
-class ProfileAnswer(Answer):
+class ProfileAnswer(ModelAnswer):
     summary: _Long
     traits: Annotated[list[Trait], _valid(Trait), AfterValidator(lambda traits: traits[:MAX_TRAITS])] = []
 

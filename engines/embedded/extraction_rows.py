@@ -21,7 +21,7 @@ from core.persistence.checked_rows import repair_row
 from core.times import to_ms
 from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, ExtractionAnswer, ProfileAnswer, is_of_user
 from engines.embedded.extraction_windows import Window, role_of
-from store import storage
+from store import writes
 from store.categories import TABS
 from store.derived_memories import can_be_superseded, supersede
 from store.models import IS_LIVE, Memory, Session, State, owned_by
@@ -59,7 +59,7 @@ def write(owner: Owner, session: Session, window: Window, extracted: ExtractionA
     rows = [draft.memory for draft in drafts]
     for row in rows:
         repair_row(row)  # a model's answer cannot be refused
-    storage.insert(owner, rows)
+    writes.insert(owner, rows)
     for draft in drafts:
         supersede(draft.replaces, draft.memory, now)
     return rows
@@ -171,7 +171,7 @@ def _new(owner: Owner, drafts: Sequence[_Draft], known: Sequence[Memory]) -> lis
     hidden = Memory.objects.exclude(Q(state__in=(State.LIVE, State.PURGED)) | Q(IS_IN_TRASH))
     returning = [row for row in hidden.filter(pk__in=[row.pk for row in stored.values()]) if not row.is_edited]
     if returning:
-        storage.remove(owner, returning)
+        writes.remove(owner, returning)
     known_ids = set(stored) - {row.memory_id for row in returning}
     longest = 2 * max(len(one.memory.text) for one in drafts)  # twice the length allows for more white space
     deleted = Memory.objects.filter(~Q(state=State.LIVE), IS_IN_TRASH, owned_by(owner), is_indexed=True)
@@ -230,11 +230,11 @@ def write_profile(owner: Owner, facts: Sequence[Memory], described: ProfileAnswe
         payload={"explicit_info": explicit, "implicit_traits": traits},
     )
     repair_row(row)
-    storage.insert(owner, [row])
+    writes.insert(owner, [row])
     supersede(superseded, row, now)
     former = list(_profiles(owner).exclude(Q(state=State.LIVE) | Q(IS_IN_TRASH)))
     if len(former) > _MAX_FORMER:
-        storage.remove(owner, former[:-_MAX_FORMER])
+        writes.remove(owner, former[:-_MAX_FORMER])
     return row
 
 

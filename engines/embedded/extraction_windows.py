@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from core import readable
 from store.models import IS_LIVE, Memory, PendingExtraction, owned_by
-from store.search.search import rank
+from store.search.retrieval import rank
 from store.types import MAX_TOP_K, Owner, SearchRequest
 
 WINDOW_MESSAGES: Final = 40

@@ -23,7 +23,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from core.errors import EngineError, EngineUnavailable, Unreadable
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import (
     CertificateRejected,
     Deadline,

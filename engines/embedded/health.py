@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import QuerySet
 
 from core.background.model_calls import backlog
-from core.messages import Message as _
+from core.messages import Translatable as _
 from engines.embedded import llm, media, media_models, reranker
 from store.index import keyword
 from store.models import IndexStatistics, Memory, PendingEmbedding, PendingExtraction, PendingMedia

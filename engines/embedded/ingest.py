@@ -17,7 +17,7 @@ from django.conf import settings
 
 from core.errors import EngineRefused, Unreadable
 from core.ids import parse_session_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence import files
 from documents import ocr
 from documents.document import Document, split
@@ -27,8 +27,8 @@ from engines.embedded import extraction_rules, llm, media
 from engines.embedded.fetching import Fetch
 from store.models import Memory
 from store.port import KeptAsText
-from store.storage import Draft
 from store.types import ContentItem, Message, Owner
+from store.writes import Draft
 
 ReadDocument = Callable[[Path, str], Document]
 

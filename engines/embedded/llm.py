@@ -13,7 +13,7 @@ from django.conf import settings
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline
 from core.network.model_endpoint import Endpoint, EndpointError, ModelAddress
 from core.storable import Repair
@@ -34,13 +34,13 @@ _HIDDEN: Final = re.compile(
 )
 
 
-class Answer(BaseModel):
+class ModelAnswer(BaseModel):
     """The expected shape of an answer. Further keys are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-_Shape = TypeVar("_Shape", bound=Answer)
+_Shape = TypeVar("_Shape", bound=ModelAnswer)
 
 
 class InvalidAnswer(EndpointError):

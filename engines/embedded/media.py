@@ -22,7 +22,7 @@ from accounts.models import MemoryUser
 from core.background.leases import Claim
 from core.background.model_calls import call, in_parallel, is_due
 from core.errors import StorageUnavailable
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.model_endpoint import EndpointError
 from core.persistence.checked_rows import repair_row
 from core.persistence.database_errors import database_errors
@@ -31,7 +31,7 @@ from core.persistence.files import stored_files
 from documents.mime_types import is_picture, is_sound
 from engines.embedded import media_models
 from engines.embedded.media_models import Model, Passage, TranscriptionModel
-from store import sessions, storage
+from store import sessions, writes
 from store.models import Memory, PendingMedia, Session, State
 from store.types import Owner
 
@@ -180,11 +180,11 @@ def _settle(seen: PendingMedia, answer: list[Passage] | EndpointError, now: date
 def _write(owner: Owner, memory: Memory, passages: Sequence[Passage]) -> None:
     first = 1 + _parts(memory).filter(chunk_index__gt=0).count()
     rows = [_row(memory, number, first + number, passage) for number, passage in enumerate(passages)]
-    known = storage.known(owner, [row.memory_id for row in rows])
+    known = writes.known(owner, [row.memory_id for row in rows])
     new = [row for row in rows if row.memory_id not in known]
     for row in new:
         repair_row(row)  # a model's answer cannot be refused
-    storage.insert(owner, new)
+    writes.insert(owner, new)
 
 
 def _row(memory: Memory, position: int, chunk_index: int, passage: Passage) -> Memory:

@@ -15,13 +15,13 @@ from django.conf import settings
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from urllib3.filepost import encode_multipart_formdata
 
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline
 from core.network.model_endpoint import Endpoint, ModelAddress
 from documents import mime_types as mt
 from documents.decoding import clean
 from documents.document import MAX_CHARACTERS, Block, Document, split
-from engines.embedded.llm import RULE, Answer, ChatClient, InvalidAnswer
+from engines.embedded.llm import RULE, ChatClient, InvalidAnswer, ModelAnswer
 
 VISION_SECONDS: Final = 90.0
 TRANSCRIPTION_SECONDS: Final = 600.0
@@ -64,7 +64,7 @@ def _text(limit: int) -> Any:
     ]
 
 
-class _Picture(Answer):
+class _Picture(ModelAnswer):
     description: _text(_MAX_DESCRIPTION_CHARS) = ""  # type: ignore[valid-type]
     text: _text(_MAX_TEXT_CHARS) = ""  # type: ignore[valid-type]
 
@@ -72,13 +72,13 @@ class _Picture(Answer):
 _Second = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 
 
-class _Segment(Answer):
+class _Segment(ModelAnswer):
     start: _Second
     end: _Second
     text: _text(_MAX_TRANSCRIPT_CHARS)  # type: ignore[valid-type]
 
 
-class _Transcript(Answer):
+class _Transcript(ModelAnswer):
     text: _text(_MAX_TRANSCRIPT_CHARS) = ""  # type: ignore[valid-type]
     segments: Annotated[list[_Segment], Field(max_length=_MAX_SEGMENTS)] | None = None
 

@@ -19,12 +19,12 @@ from pydantic import AfterValidator, Field
 
 from core import readable
 from core.limits.concurrency import search_lock
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.messages import joined
 from core.network.model_endpoint import EndpointError
 from engines.embedded import llm, reranker
-from engines.embedded.llm import RULE, Answer
-from store.search import search as store_search
+from engines.embedded.llm import RULE, ModelAnswer
+from store.search import retrieval as store_search
 from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
 
 SPLIT_SECONDS: Final = 6.0
@@ -53,18 +53,18 @@ _RATE_PROMPT: Final = (
 ) + RULE
 
 
-class _Queries(Answer):
+class _Queries(ModelAnswer):
     queries: Annotated[list[str], Field(min_length=1, max_length=50)]
 
 
-class _Rating(Answer):
+class _Rating(ModelAnswer):
     number: int
     rating: Annotated[
         float, Field(allow_inf_nan=False), AfterValidator(lambda value: min(max(value, 0.0), _MAX_RATING))
     ]
 
 
-class _Ratings(Answer):
+class _Ratings(ModelAnswer):
     ratings: Annotated[list[_Rating], Field(min_length=1, max_length=1000)]
 
 
@@ -102,7 +102,7 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
     }
     by_request = [questions.get((request.method, request.query)) if is_rated(request) else None for request in requests]
     parts = [list(_parts(request, question)) for request, question in zip(requests, by_request, strict=True)]
-    results = iter(store_search.search(owner, list(chain.from_iterable(parts))))
+    results = iter(store_search.retrieve(owner, list(chain.from_iterable(parts))))
     answers = [list(islice(results, len(of_request))) for of_request in parts]
     fused: list[list[Hit]] = []
     for request, question, found in zip(requests, by_request, answers, strict=True):

@@ -7,7 +7,7 @@ from typing import Final
 
 from django.conf import settings
 
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline
 from core.network.model_endpoint import Endpoint, ModelAddress
 

@@ -6,7 +6,7 @@ from typing import Any, Final, get_args
 from core import pagination
 from core.ids import parse_session_id, resource_uri
 from core.localization import localized
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.times import from_ms, isoformat, isoformat_or_none
 from memories.models import Tombstone
 from memories.queries import Event, override_ids

@@ -26,7 +26,7 @@ from accounts.api.schemas import ChatId, ScopedQuery
 from accounts.audit import Actor
 from core import pagination
 from core.localization import language_headers, language_of, localized
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.preconditions import etag_of
 from core.rest import MAX_JSON_BYTES, parse, parse_query
 from engines.registry import get_engine

@@ -20,7 +20,7 @@ from core.errors import (
     Unauthenticated,
     UnsupportedType,
 )
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.url_policy import AddressPolicy, BadAddress, NotAllowed, check_uri
 from documents import mime_types
 from documents.mime_types import ContentType

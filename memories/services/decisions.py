@@ -24,7 +24,7 @@ from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.errors import Conflict, NotFound
 from core.events import EventType, publish
-from core.messages import Message as _
+from core.messages import Translatable as _
 from engines.registry import get_engine
 from memories.models import Override, OverrideRevision, Tombstone
 from memories.services import lookup

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from uuid import UUID
 
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.file_keys import MESSAGE_FILES, FileKey, file_key
 from core.persistence.files import require_free, stored_files, temporary_file, write_all
 from resources.services import storage_binding

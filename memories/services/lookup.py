@@ -7,7 +7,7 @@ from uuid import UUID
 from accounts.models import MemoryUser, Principal
 from core.errors import Conflict, InvalidInput, NotFound
 from core.ids import check_session_id, parse_session_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.storable import NotStorable, check_text
 from engines.registry import get_engine
 from remote import outbox

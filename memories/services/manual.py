@@ -12,12 +12,12 @@ from accounts.audit import Actor, record
 from core.errors import Conflict, InvalidInput
 from core.events import publish
 from core.ids import check_name
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.checked_rows import check_row
 from core.persistence.database_errors import database_errors
 from core.times import to_ms
 from memories.services.lookup import require_own_session
-from store import browse, sessions, storage
+from store import browse, sessions, writes
 from store.categories import CATEGORIES
 from store.cover import is_attached
 from store.derived_memories import queue_comparison
@@ -70,7 +70,7 @@ def add_by_hand(
             raise Conflict(_("This session is in the trash. Restore it before adding messages."))
         last = session.memories.aggregate(last=Max("seq"))["last"]
         memory.session, memory.seq = session, 0 if last is None else last + 1
-        storage.insert(owner, [memory], [entry])
+        writes.insert(owner, [memory], [entry])
         if not is_attached():
             queue_comparison(memory)
         record(
@@ -98,7 +98,7 @@ def add_imported(owner: Owner, memories: Sequence[Memory], *, session_id: str) -
     last = session.memories.aggregate(last=Max("seq"))["last"]
     for seq, memory in enumerate(memories, start=0 if last is None else last + 1):
         memory.session, memory.seq = session, seq
-    storage.insert(owner, memories)
+    writes.insert(owner, memories)
     publish("memory.added", owner.user_pk, **owner.scope, memory_ids=[memory.memory_id for memory in memories])
 
 

@@ -27,7 +27,7 @@ from core import monitoring
 from core.background.tasks import limit_to
 from core.errors import BadRequest, StorageUnavailable
 from core.logs import choose_request_id, request_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from memories.services import search_log
 from memory_gateway.health import HealthMonitor, health_document, monitor
 from memory_gateway.server.client_key import client_key

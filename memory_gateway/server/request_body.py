@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.messages import Message as _
+from core.messages import Translatable as _
 
 _BUFFER_BYTES = 64 * 1024
 

@@ -12,7 +12,7 @@ from django.utils import translation
 
 from core.errors import GatewayError
 from core.logs import request_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.rest import PROBLEM_CONTENT_TYPE, localized_problem, problem_headers
 from memory_gateway import request_log
 from memory_gateway.middleware import error_page, is_api

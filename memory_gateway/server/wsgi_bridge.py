@@ -26,7 +26,7 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from core.errors import BadRequest, GatewayError, NoSpace, TooLarge, UnsupportedType
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.rest import RequestTimeout
 from memory_gateway.server.request_body import (
     BodyError,

@@ -11,7 +11,7 @@ from accounts.api.schemas import UserId
 from accounts.audit import Actor
 from accounts.models import Principal
 from core.errors import InvalidInput, NotFound
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.rest import parse_query
 from operations import erase
 from operations.api.schemas import ErasureQuery, ErasureReceipt

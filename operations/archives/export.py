@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.errors import NotFound
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.file_keys import FileKey
 from core.persistence.files import stored_files
 from core.persistence.sql import consistent_read

@@ -31,7 +31,7 @@ from operations.archives.serialization import Loader, fields_of
 from operations.cleanup import purge
 from operations.commands import Report, no_report
 from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, OUTBOX, PORTABLE, RESENDS, USER, Row, Table
-from store import storage
+from store import writes
 from store.models import Memory, State
 from store.types import Owner
 
@@ -325,9 +325,9 @@ def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
         rows = list(group)
         if not is_purged:
             owner = Owner(user.pk, user.user_id, app_id, project_id)
-            storage.insert(owner, rows)
+            writes.insert(owner, rows)
         else:
-            storage.insert_unindexed(rows)
+            writes.insert_unindexed(rows)
 
 
 class _Line(NamedTuple):

@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from core.errors import FieldError
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.checked_rows import integer_range, is_ms
 from core.storable import Repair
 from operations.tables import Row

@@ -5,7 +5,7 @@ from pathlib import Path
 from django.db import OperationalError, connection
 
 from core.messages import MANAGE
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.sql import temporary_data_on_disk
 from store import rollups
 

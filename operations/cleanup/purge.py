@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from core.errors import EngineError, InvalidInput
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.file_keys import MESSAGE_FILES, is_key
 from core.persistence.files import stored_files
 from engines.registry import get_engine
@@ -36,7 +36,7 @@ from operations.reingest.messages import clear_entry, clear_source_messages
 from remote import deletions
 from resources.models import Attachment, Resource
 from resources.services import deletion
-from store import derived_memories, storage
+from store import derived_memories, writes
 from store.index import keyword
 from store.models import Memory, Session, State, owned_by, owner_columns
 from store.port import Engine
@@ -187,7 +187,7 @@ def _purge_memory(owner: Owner, row: Memory) -> None:
         origin=Memory.Origin.REMOTE,
         state_since=timezone.now(),
     )
-    storage.replace(owner, former, [emptied], _EMPTIED)
+    writes.replace(owner, former, [emptied], _EMPTIED)
     Override.objects.filter(row=row).delete()
     Tombstone.objects.filter(row=row).update(row=None, reason="")
     Tombstone.ledger.filter(row=row).delete()  # what followed from other decisions

@@ -20,8 +20,7 @@ from core.background.tasks import Round
 from core.errors import EngineRefused, EngineUnavailable
 from engines.registry import attached_remote
 from operations.models import Lease
-from remote import outbox
-from remote import sessions as remote_sessions
+from remote import outbox, remote_sessions
 from resources.models import Attachment
 from resources.services.claims import note_searchable
 from store.models import Session, owner_columns

@@ -20,7 +20,7 @@ from accounts.models import MemoryUser
 from core.errors import InvalidInput, NotFound, existing
 from core.events import publish
 from core.ids import check_name
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.checked_rows import check_row
 from core.persistence.file_keys import FileKey
 from core.persistence.files import require_free, stored_files, temporary_file, write_all
@@ -32,7 +32,7 @@ from operations.commands import Report, no_report
 from operations.importers.sources import READERS, Found, Left, read
 from operations.jobs import Handler, Run
 from operations.models import Job
-from store import storage
+from store import writes
 from store.categories import CATEGORIES
 from store.models import IS_PURGED, Memory, Session, owned_by
 from store.types import Owner
@@ -191,7 +191,7 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
                 else:
                     found.append(item[1].memory_id)
             ids = set(found)
-            fresh = [(hashlib.sha256(one.encode()).digest()[:16],) for one in ids - storage.known(request.owner, ids)]
+            fresh = [(hashlib.sha256(one.encode()).digest()[:16],) for one in ids - writes.known(request.owner, ids)]
             added = seen.executemany("INSERT OR IGNORE INTO seen VALUES (?)", fresh).rowcount
             planned.new += added
             planned.duplicates += len(found) - added
@@ -227,7 +227,7 @@ def _run(run: Run) -> dict[str, Any]:
     memories, seen, added = request.memories(), 0, run.cursor.get("added", 0)
     while batch := list(islice(memories, _STEP_ROWS)):
         with transaction.atomic():
-            known = storage.known(request.owner, {memory.memory_id for _session, memory in batch})
+            known = writes.known(request.owner, {memory.memory_id for _session, memory in batch})
             unique = {memory.memory_id: (session, memory) for session, memory in reversed(batch)}
             new = [one for one in reversed(unique.values()) if one[1].memory_id not in known]
             sessions = _add(request.owner, new)
@@ -258,7 +258,7 @@ def _undo(_run: Run, job: Job, changes: list[Any]) -> tuple[int, int]:
     edited = Override.objects.filter(row__in=added, undone_at__isnull=True)
     kept = IS_PURGED | Q(pk__in=edited.values("row"))
     removed = list(Memory.objects.filter(owned_by(owner), pk__in=added).exclude(kept))
-    storage.remove(owner, removed)
+    writes.remove(owner, removed)
     if removed:
         ids = [memory.memory_id for memory in removed]
         publish("memory.deleted", owner.user_pk, **owner.scope, memory_ids=ids)

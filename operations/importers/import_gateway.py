@@ -38,7 +38,7 @@ from operations.models import Job
 from resources import storage
 from resources.models import Attachment, Resource
 from resources.services import deletion
-from store import storage as memory_storage
+from store import writes as memory_storage
 from store.cover import is_attached
 from store.models import Memory, Session, State, owned_by, owner_columns
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from core.errors import InvalidInput, NotFound
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.storable import (
     MAX_GIVEN_JSON_BYTES,
     MAX_JSON_DEPTH,

@@ -22,7 +22,7 @@ from remote import outbox
 from remote.models import OutboxEntry
 from resources.models import Attachment, Resource
 from resources.services.ingestion import message_of
-from store import storage
+from store import writes
 from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_columns
 from store.text.matching import Text, sources_to_clear
 from store.types import ENVELOPE, ContentItem, Message, Owner, Role
@@ -155,7 +155,7 @@ def clear_source_messages(owner: Owner, memory: Memory) -> None:
     sole = [one for one in copies if left.isdisjoint(one.sources)]
     for one in sole:
         one.sources = []
-    storage.save(owner, sole, ["sources"])
+    writes.save(owner, sole, ["sources"])
 
 
 def clear_entry(owner: Owner, memory: Memory) -> None:
@@ -189,8 +189,8 @@ def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message)
     times = {row.memory_id: (row.seq, row.created_at_ms) for row in rows}
     names = {*times, *local_engine().memory_ids(owner, session.session_id, message)}
     Tombstone.objects.filter(row__in=rows).update(row=None, reason="")
-    storage.remove(owner, rows)
-    storage.insert_unindexed(
+    writes.remove(owner, rows)
+    writes.insert_unindexed(
         Memory(
             **owner_columns(owner),
             memory_id=name,
@@ -203,7 +203,7 @@ def _clear(owner: Owner, session: Session, entry: OutboxEntry, message: Message)
             origin=Memory.Origin.REMOTE,
             state_since=timezone.now(),
         )
-        for name in sorted(names - storage.known(owner, names))
+        for name in sorted(names - writes.known(owner, names))
     )
     _clear_text(entry)
 

@@ -9,7 +9,7 @@ from operations.reingest.messages import engine_texts, has_purged, resource_of
 from operations.reingest.replacement import Changed, Done, replace
 from remote import outbox, resend
 from resources.services.ingestion import message_of
-from store import derived_memories, storage
+from store import derived_memories, writes
 from store.models import Memory, Session, State
 from store.port import Replay
 
@@ -53,7 +53,7 @@ def _keep_derived(session: Session, replay: Replay) -> None:
     derived = list(Memory.objects.filter(session=session, origin=Memory.Origin.REMOTE).exclude(sources=[]))
     for memory in derived:
         memory.sources = _ids(replay)
-    storage.save(session.owner, derived, ["sources"])
+    writes.save(session.owner, derived, ["sources"])
     derived_memories.cover_sources(session.owner, [memory.pk for memory in derived])
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from core.errors import Conflict, EngineUnavailable
 from engines.registry import local_engine
 from memories.models import Override, OverrideRevision, Tombstone
-from store import derived_memories, storage
+from store import derived_memories, writes
 from store.models import Memory, Session, owned_by, owner_columns
 from store.port import Replay
 from store.table import MemoryTable
@@ -95,12 +95,12 @@ def replace(owner: Owner, session: Session, rows: Sequence[Memory], replay: Repl
     kept_ids = sorted(_staying(old_rows, decisions, matches))
     removed = old_rows.keys() - set(kept_ids)
     decisions.update(decisions.memory_ids & removed, row=None)
-    storage.remove(owner, [row for row in rows if row.memory_id in removed])
+    writes.remove(owner, [row for row in rows if row.memory_id in removed])
     new_ids = {memory.memory_id for memory in new}
     for memory_id in kept_ids:
         if memory_id in new_ids:  # give the old memory another id
             old_rows[memory_id].memory_id = str(uuid4())
-            storage.save(owner, [old_rows[memory_id]], ["memory_id"])
+            writes.save(owner, [old_rows[memory_id]], ["memory_id"])
             decisions.update([memory_id], memory_id=old_rows[memory_id].memory_id)
     local_engine().save_replays(owner, session, [replay])
     done = Done(1, len(new), len(removed), len(kept_ids))

@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts.audit import Actor, record
 from core.errors import Conflict, EngineUnavailable, GatewayError, existing
 from core.limits.rate_limit import TokenBuckets
-from core.messages import Message as _
+from core.messages import Translatable as _
 from engines.registry import attached_remote
 from operations.commands import Report, no_report
 from operations.models import Job, Lease

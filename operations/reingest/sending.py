@@ -10,12 +10,12 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from core.errors import EngineRefused, OutcomeUnknown
-from core.messages import Message as _
+from core.messages import Translatable as _
 from memories.models import Override
 from memories.services import lookup
 from operations.reingest.messages import messages_of
 from operations.reingest.replacement import Done
-from remote import outbox, resend, sessions, sources
+from remote import outbox, remote_sessions, resend, sources
 from remote.models import OutboxEntry
 from store.models import Memory, Session, State
 from store.port import Remote
@@ -37,7 +37,7 @@ def send(session: Session, remote: Remote, *, again: bool) -> Done:
     messages = outbox.of_attached(session).filter(state=OutboxEntry.State.PENDING).count()
     remote.flush(owner, session.session_id)
     session.refresh_from_db()
-    if resend.is_open(session) or sessions.is_flush_open(session):
+    if resend.is_open(session) or remote_sessions.is_flush_open(session):
         raise OutcomeUnknown(_("The memory engine does not list this session's memories yet."), retry_after_seconds=5)
     refused = outbox.of_attached(session).filter(state=OutboxEntry.State.REFUSED).first()
     if refused is not None:
@@ -70,8 +70,8 @@ def begin(owner: Owner, session_id: str, *, again: bool) -> bool:
     """Let messages of a session wait to be sent, unless they do; return False if there is nothing to send."""
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
-        session = sessions.claim(owner, session_id)
-        is_running = outbox.has_unflushed(session) or sessions.is_flush_open(session)
+        session = remote_sessions.claim(owner, session_id)
+        is_running = outbox.has_unflushed(session) or remote_sessions.is_flush_open(session)
         if is_running and (resend.is_open(session) or not again):
             return True
         lacking = _lacking(session)

@@ -24,7 +24,7 @@ from accounts.api.preconditions import conditional, not_modified
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.audit import Actor
 from core.errors import NotFound
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.preconditions import preconditions_of
 from core.rest import parse, parse_query
 from core.times import isoformat

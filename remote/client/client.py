@@ -15,7 +15,7 @@ import orjson
 
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
 from core.limits.concurrency import Bulkhead
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline, HttpClient, HttpError, TooLarge, Undecodable
 from remote.client import failures, wire
 from remote.client.content import Body

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from core.errors import Unreadable
-from core.messages import Message as _
+from core.messages import Translatable as _
 from documents import mime_types
 from documents.document import split
 from documents.reader import read_document

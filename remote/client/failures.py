@@ -5,7 +5,7 @@ import re
 
 from core.errors import EngineError, EngineRefused, EngineUnavailable, OutcomeUnknown
 from core.logs import redact_text
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import HttpError
 
 logger = logging.getLogger("memory_gateway.remote")

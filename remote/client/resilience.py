@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from core.errors import EngineUnavailable, OutcomeUnknown
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline
 from remote.client.failures import (
     CircuitOpen,

@@ -10,7 +10,7 @@ from whitenoise.responders import SlicedFile
 
 from accounts.api.preconditions import not_modified
 from core.errors import GatewayError, RangeNotSatisfiable
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.rest import problem_http_response
 from resources.services import StoredContent
 

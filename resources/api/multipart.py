@@ -16,7 +16,7 @@ from python_multipart.exceptions import MultipartParseError
 from rest_framework.parsers import BaseParser, DataAndFiles
 
 from core.errors import BadRequest, InvalidInput
-from core.messages import Message as _
+from core.messages import Translatable as _
 from resources.services import IncomingFile
 from resources.services.receiving import require_size
 

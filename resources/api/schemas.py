@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from accounts.api.schemas import AppId, AuthenticatedQuery, ProjectId, RemoteView, ScopedBody, Time, UserId
 from core.ids import Name
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Problem
 from core.storable import check_text

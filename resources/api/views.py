@@ -20,7 +20,7 @@ from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from accounts.audit import Actor
 from core.errors import InvalidInput, UnsupportedType, existing
 from core.localization import language_headers, language_of, localized
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.preconditions import etag_of
 from core.rest import JsonParser, parse, parse_query
 from core.times import isoformat, isoformat_or_none

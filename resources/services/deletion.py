@@ -21,7 +21,7 @@ from accounts.services import lock_caller
 from core.background.tasks import enqueue
 from core.errors import Conflict, EngineError, NotFound, StorageUnavailable, existing
 from core.events import publish
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.files import stored_files
 from engines.registry import get_engine
 from resources import queries

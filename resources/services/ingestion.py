@@ -17,7 +17,7 @@ from core.background.leases import renewed
 from core.background.tasks import start, start_here
 from core.errors import EngineError, EngineUnavailable, Unreadable
 from core.messages import MANAGE, joined
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.url_policy import is_allowed_object, is_in_object_store
 from core.persistence.files import stored_files
 from core.times import from_ms, to_ms

@@ -7,7 +7,7 @@ import re
 from django.conf import settings
 
 from core.errors import TooLarge, UnsupportedType
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.files import create_temporary, raising_no_space, require_free, write_all
 from documents import mime_types
 from documents.sniff import HEAD_BYTES, TypeMismatch, sniff

@@ -18,7 +18,7 @@ from django.db import connection, transaction
 from accounts.audit import Actor, record
 from core.errors import Conflict, StorageUnavailable
 from core.messages import MANAGE
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence import files
 from core.persistence.file_keys import MESSAGE_FILES, FileKey
 from core.persistence.sql import has_tables

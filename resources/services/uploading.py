@@ -14,7 +14,7 @@ from core.background.tasks import wait
 from core.errors import Conflict, NoSpace, Unauthenticated
 from core.events import publish
 from core.ids import new_resource_id, resource_session_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence.files import stored_files
 from documents.mime_types import content_type_of, extension_of
 from resources import queries, storage

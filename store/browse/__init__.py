@@ -1,7 +1,18 @@
 """Browsing of memories for operators, of one user or of all users, over the rows and their rollups."""
 
 from store.browse.counts import BANDS, Count, Dashboard, Facets, count, dashboard, facets
-from store.browse.pages import BrowsePage, Turn, TurnPage, get, get_many, keys, lengths, offset_page, page, turn_page
+from store.browse.memory_lists import (
+    BrowsePage,
+    Turn,
+    TurnPage,
+    get,
+    get_many,
+    keys,
+    lengths,
+    offset_page,
+    page,
+    turn_page,
+)
 from store.browse.selection import Selection, rows_of
 
 __all__ = [

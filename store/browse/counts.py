@@ -10,10 +10,10 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from accounts.models import MemoryUser
-from store.browse import rollup_queries, words
+from store.browse import rollup_queries, word_condition
 from store.browse.rollup_queries import ALL_TIME_MS, Tally
 from store.browse.selection import Selection, rows_of
-from store.browse.sessions import labeled, sessions_of_all_time, top_sessions
+from store.browse.top_sessions import labeled, sessions_of_all_time, top_sessions
 from store.categories import label, tab_of
 
 BANDS = ((0.0, 0.34), (0.34, 0.67), (0.67, 1.0))
@@ -72,7 +72,7 @@ def count(selection: Selection, *, at_most: int | None = None, among: QuerySet[A
     """
     if among is None and rollup_queries.is_rolled_up(selection):
         return sum(row.memories for row in rollup_queries.tally(selection, ALL_TIME_MS))
-    begins_with_words = bool(selection.words) and words.are_in_few(selection.words, words.COUNTED)
+    begins_with_words = bool(selection.words) and word_condition.are_in_few(selection.words, word_condition.COUNTED)
     rows = rows_of(selection, begins_with_words=begins_with_words)
     if among is not None:
         rows = rows.filter(pk__in=among)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from django.db import connection
 
 from core.persistence import sql
-from store.browse import words
+from store.browse import word_condition
 from store.browse.selection import Selection
 from store.rollups import DAY_MS
 
@@ -216,7 +216,7 @@ def _categories(selection: Selection, name: str = "category") -> Sql:
 def _words(selection: Selection) -> Sql:
     if not selection.words:
         return Sql("", [])
-    found = words.holding(selection.words)
+    found = word_condition.holding(selection.words)
     return Sql(f"memory_row IN ({found.sql})", list(found.params))
 
 

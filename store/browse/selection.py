@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 
 from core.times import from_ms
 from store import cover
-from store.browse import words
+from store.browse import word_condition
 from store.categories import TABS
 from store.models import IN_LIVE_SESSION, Memory, State
 from store.states import IS_IN_TRASH
@@ -83,7 +83,7 @@ def rows_of(selection: Selection, *, begins_with_words: bool | None = None) -> Q
     If a session is named, the index of sessions is used; if `begins_with_words`, that of words (None: as for a page).
     """
     if begins_with_words is None:
-        begins_with_words = words.come_first(selection.words)
+        begins_with_words = word_condition.come_first(selection.words)
     of = {"user_id": selection.user_pk, "app_id": selection.app_id, "project_id": selection.project_id}
     if selection.session_id is not None:
         of_session = {f"session__{name}": value for name, value in of.items()}
@@ -146,7 +146,7 @@ def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet
     if selection.is_shown:
         shown = shown.exclude(cover.is_left_out())
     if selection.words:
-        shown = shown.filter(words.condition(selection.words, comes_first=begins_with_words))
+        shown = shown.filter(word_condition.condition(selection.words, comes_first=begins_with_words))
     return shown
 
 

@@ -52,7 +52,7 @@ _UPDATE_STATISTICS = """
 """
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """A memory's tokens in the index, and the length of its text for ranking.
 
     The tokens are packed into one string, each repeated by its count: a large document has thousands of entries.
@@ -71,13 +71,13 @@ class Entry(NamedTuple):
         return Counter(self.packed.split(" ") if self.packed else ())
 
 
-def entry_of(memory: Memory) -> Entry:
+def entry_of(memory: Memory) -> IndexEntry:
     """Return the index entry of a memory. It depends on its row alone: removing needs the same tokens again."""
     tokens = _tokens_of(memory)
     length = weight(tokens)
     if len(tokens) <= MAX_COUNT:
-        return Entry(" ".join(tokens), length)
-    return Entry.of({token: min(count, MAX_COUNT) for token, count in Counter(tokens).items()}, length)
+        return IndexEntry(" ".join(tokens), length)
+    return IndexEntry.of({token: min(count, MAX_COUNT) for token, count in Counter(tokens).items()}, length)
 
 
 class Prepared:
@@ -86,7 +86,7 @@ class Prepared:
     def __init__(self, memories: Iterable[Memory]) -> None:
         self._entries = {memory.pk: (_content_of(memory), entry_of(memory)) for memory in memories}
 
-    def entry_of(self, memory: Memory) -> Entry:
+    def entry_of(self, memory: Memory) -> IndexEntry:
         """Return the entry of `memory`, as it was read under the lock."""
         content, entry = self._entries[memory.pk]
         return entry if content == _content_of(memory) else entry_of(memory)
@@ -109,14 +109,14 @@ def owner_prefix(owner: Owner) -> str:
     return base64.b32encode(digest).decode().lower()[:PREFIX_CHARS]
 
 
-def add(cursor: CursorWrapper, owner: Owner, entries: Mapping[Memory, Entry]) -> None:
+def add(cursor: CursorWrapper, owner: Owner, entries: Mapping[Memory, IndexEntry]) -> None:
     """Add saved memories to the index."""
     _update_statistics(cursor, owner, len(entries), sum(entry.length for entry in entries.values()))
     for rows in _batches({memory.pk: entry.packed for memory, entry in entries.items()}):
         VENDORS[connection.vendor].add(cursor, prefix_of(owner), rows)
 
 
-def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) -> None:
+def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, IndexEntry]) -> None:
     """Remove memories (by row id) from the index."""
     written_by = _update_statistics(cursor, owner, -len(entries), -sum(entry.length for entry in entries.values()))
     prefix, packed = prefix_of(owner), {row: entry.packed for row, entry in entries.items()}
@@ -142,7 +142,7 @@ def is_filled(owner: Owner) -> bool:
 
 def packed_of(counts: Mapping[int, Mapping[str, int]]) -> dict[int, str]:
     """Return entries that the index holds, by row id, as `Entry.packed`."""
-    return {pk: Entry.of(tokens, 0).packed for pk, tokens in counts.items()}
+    return {pk: IndexEntry.of(tokens, 0).packed for pk, tokens in counts.items()}
 
 
 def rewriting_by_this() -> str:

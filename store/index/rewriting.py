@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from django.db import connection, transaction
 from django.db.models import Count, Sum
 
-from store.index import VENDORS, keyword, pages
+from store.index import VENDORS, fact_pages, keyword
 from store.index.keyword import Prepared
 from store.index.schema import mark_of
 from store.models import IndexStatistics, Memory, owned_by, owner_columns
@@ -129,7 +129,7 @@ def _replace(owner: Owner, part: _Part, pks: Sequence[int]) -> bool:
         for row, entry in zip(indexed, entries, strict=True):
             row.token_count = entry.length
         Memory.objects.bulk_update(indexed, ["token_count"])
-        pages.update(owner, [row.pk for row in indexed])
+        fact_pages.update(owner, [row.pk for row in indexed])
     return len(rows) == len(pks)
 
 

@@ -9,7 +9,7 @@ from core.ids import parse_session_id
 from store import filters
 from store.filters import Filterable
 from store.index import keyword
-from store.index.pages import ORIGINS
+from store.index.fact_pages import ORIGINS
 from store.models import MANUAL_ORIGINS
 from store.search import snapshot
 from store.search.ranking import Flags

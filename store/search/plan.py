@@ -10,7 +10,7 @@ from typing import Final
 
 from core.errors import EngineUnavailable, InvalidInput
 from core.limits.concurrency import search_lock
-from core.messages import Message as _
+from core.messages import Translatable as _
 from store.types import Method, SearchRequest
 from store.vectors import spaces
 from store.vectors.client import EndpointError, Model, Vectors, client, wanted_model

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from store.index.pages import ORIGINS, Facts
+from store.index.fact_pages import ORIGINS, Facts
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot
 from store.text.normalize import fold
 

@@ -21,8 +21,8 @@ from django.db import connection
 
 from core.persistence import sql
 from store import cover
-from store.index import VENDORS, pages
-from store.index.pages import FACTS, LAYOUT, NAMED, Facts
+from store.index import VENDORS, fact_pages
+from store.index.fact_pages import FACTS, LAYOUT, NAMED, Facts
 from store.models import owner_values
 from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
@@ -138,7 +138,7 @@ def read(
     if space is not None and not parts[_SPACE]:
         raise EmbeddingSpaceChanged
     if any(row[2] != LAYOUT for row in parts[_FACTS]):
-        pages.rebuild(owner, if_outdated=True)
+        fact_pages.rebuild(owner, if_outdated=True)
         return read(owner, terms, prefix, sessions=sessions, space=space, with_hidden=with_hidden, left_out=left_out)
     return _snapshot(parts, with_hidden=with_hidden, left_out=cover.left_out() if left_out is None else left_out)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from django.conf import settings
 
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline
 from core.network.model_endpoint import Endpoint, EndpointError
 

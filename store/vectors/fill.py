@@ -20,10 +20,10 @@ from django.utils import timezone
 
 from core.background.leases import claimed
 from core.persistence.database_errors import database_errors
-from store.index.keyword import Entry
+from store.index.keyword import IndexEntry
 from store.models import Embedding, EmbeddingSpace, IndexStatistics, Memory, PendingEmbedding, owned_by
 from store.types import Owner
-from store.vectors import pages, spaces
+from store.vectors import spaces, vector_pages
 from store.vectors.client import CALL_SECONDS, MAX_CHARS, EmbeddingClient, EndpointError, client, wanted_model
 from store.vectors.layout import HALF
 
@@ -68,7 +68,7 @@ def fill(seconds: float, *, session: int | None = None) -> int:
 def mark_missing_pending() -> None:
     """Mark every memory without a vector as pending, if any is not marked yet; write outdated pages again."""
     with database_errors():
-        pages.update()
+        vector_pages.update()
         if spaces.has_unmarked():
             spaces.mark_all_pending()
 
@@ -93,17 +93,17 @@ def write(space: EmbeddingSpace, memories: Sequence[Memory], source: EmbeddingCl
     return len(memories)
 
 
-def add(cursor: CursorWrapper, _owner: Owner, entries: Mapping[Memory, Entry]) -> None:
+def add(cursor: CursorWrapper, _owner: Owner, entries: Mapping[Memory, IndexEntry]) -> None:
     """Mark saved memories as pending, if a model is configured; otherwise `mark_missing_pending` does later."""
     if wanted_model() is not None:
         spaces.mark_pending(cursor, [memory.pk for memory in entries])
 
 
-def remove(_cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) -> None:
+def remove(_cursor: CursorWrapper, owner: Owner, entries: Mapping[int, IndexEntry]) -> None:
     """Remove memories (by row id) from all vectors."""
     PendingEmbedding.objects.filter(pk__in=list(entries)).delete()
     if Embedding.objects.filter(memory__in=list(entries)).delete()[0]:
-        pages.remove(owner, entries)
+        vector_pages.remove(owner, entries)
 
 
 def differences(owners: Sequence[Owner]) -> Iterator[str]:
@@ -114,7 +114,7 @@ def differences(owners: Sequence[Owner]) -> Iterator[str]:
     if orphaned := unindexed.exclude(memory__memory_type=Memory.Type.EPISODE).count():  # others wait for the index
         yield f"{orphaned:,} vectors are of memories that no index holds"
     usable = Embedding.objects.exclude(vector=_NO_VECTOR).count()
-    if (held := pages.count()) not in {None, usable}:
+    if (held := vector_pages.count()) not in {None, usable}:
         yield f"the pages hold {held:,} vectors instead of {usable:,}"
     for owner in owners:
         of_owner = Embedding.objects.filter(
@@ -123,7 +123,7 @@ def differences(owners: Sequence[Owner]) -> Iterator[str]:
         texts = of_owner.values_list("digest", "memory__text").iterator()
         if wrong := sum(bytes(digest) != digest_of(text) for digest, text in texts):
             yield f"{wrong:,} vectors of {owner.user_id} are of other texts"
-        if wrong := pages.differing(owner):
+        if wrong := vector_pages.differing(owner):
             yield f"{wrong:,} vectors of {owner.user_id} are not in the pages as they are stored"
 
 
@@ -168,7 +168,7 @@ def _store(owner: Owner, space: EmbeddingSpace, pks: Sequence[int], found: dict[
         )
         usable = {pk: np.frombuffer(vector, HALF).astype(np.float32) for pk, vector in new.items() if vector}
         if usable:
-            pages.add(owner, space.pk, list(usable), np.stack(list(usable.values())))
+            vector_pages.add(owner, space.pk, list(usable), np.stack(list(usable.values())))
         if space.is_active:
             # Deleted, or not in the index now: indexing marks a memory as pending again.
             unindexed = set(pks).difference(rows)

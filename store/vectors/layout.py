@@ -1,6 +1,6 @@
 """The binary layout of stored vectors.
 
-Pages of another layout are not read; they are written again from the vectors (`store.vectors.pages.update`).
+Pages of another layout are not read; they are written again from the vectors (`store.vectors.vector_pages.update`).
 """
 
 import zlib

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.test import Client
 
 from core.times import to_ms
-from store import browse, sessions, storage
+from store import browse, sessions, writes
 from store.index.keyword import entry_of
 from store.models import Memory
 from store.types import Owner, StoredMemory
@@ -36,7 +36,7 @@ def remember(owner: Owner, text: str = "Tea at four.", **fields: Any) -> StoredM
     with transaction.atomic():
         memory.session = sessions.locked(owner, session_id)
         memory.seq = number
-        storage.insert(owner, [memory], [entry_of(memory)])
+        writes.insert(owner, [memory], [entry_of(memory)])
     return browse.get(memory.pk)
 
 

@@ -30,7 +30,7 @@ from engines.registry import get_engine  # noqa: E402
 from memories.services.decisions import OverrideValues, delete, override  # noqa: E402
 from memories.services.lookup import MemoryRef  # noqa: E402
 from resources.models import Attachment, Resource  # noqa: E402
-from store import sessions, storage  # noqa: E402
+from store import sessions, writes  # noqa: E402
 from store.derived_memories import supersede  # noqa: E402
 from store.index.keyword import entry_of  # noqa: E402
 from store.models import Memory  # noqa: E402
@@ -159,7 +159,7 @@ def remember(owner: Owner, session_id: str, text: str, at: datetime, **fields: A
     with transaction.atomic():
         memory.session = sessions.locked(owner, session_id)
         memory.seq = memory.session.memories.count()
-        storage.insert(owner, [memory], [entry_of(memory)])
+        writes.insert(owner, [memory], [entry_of(memory)])
     return memory.pk
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from accounts import oauth, services
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
-from core.messages import Message as _
+from core.messages import Translatable as _
 from memories.models import LoggedSearch, SearchCount
 from memories.services import decisions
 from memories.services.search_log import DURATION_BASE

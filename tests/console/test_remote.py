@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import AuditEvent
-from remote import outbox, sessions
+from remote import outbox, remote_sessions
 from remote.models import OutboxEntry
 from resources.models import Resource
 from store.models import Residue, Session
@@ -35,7 +35,7 @@ def attached(settings: Any) -> None:
 
 
 def record(person: Person, session_id: str, state: str, **fields: Any) -> Session:
-    session = sessions.claim(person.owner, session_id)
+    session = remote_sessions.claim(person.owner, session_id)
     message = text_message("tea", at=NOON_MS + OutboxEntry.objects.count())
     outbox.record(session, outbox.by_id(session_id, [message]), {})
     newest = OutboxEntry.objects.order_by("-pk").values_list("pk", flat=True)[0]

@@ -14,7 +14,7 @@ from accounts.models import AuditEvent
 from core.times import to_ms
 from operations import jobs
 from operations.models import Job
-from store import browse, sessions, storage
+from store import browse, sessions, writes
 from store.browse import Selection
 from store.index.keyword import entry_of
 from store.models import Memory
@@ -53,7 +53,7 @@ def remember_many(owner: Owner, number: int, text: str = "Green teas, number") -
         session = sessions.locked(owner, "chat:many")
         for memory in made:
             memory.session = session
-        storage.insert(owner, made, [entry_of(memory) for memory in made])
+        writes.insert(owner, made, [entry_of(memory) for memory in made])
 
 
 def test_other_filters_and_tabs_hide_no_match(admin_client: Client, alice: Person) -> None:

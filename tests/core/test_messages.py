@@ -15,7 +15,7 @@ from django.utils import translation
 from core import errors
 from core.errors import FieldError, GatewayError, InvalidInput
 from core.localization import localized
-from core.messages import Message, MessageError, joined
+from core.messages import MessageError, Translatable, joined
 from core.network import http_client
 from documents.guards import DAMAGED
 from operations.models import Job
@@ -25,7 +25,7 @@ from tests.console.people import remember
 from tests.forked import PROJECT
 
 CHINESE = {"Accept-Language": "zh-CN"}
-PAGES = Message("Reading the document took longer than %(number)s seconds.", number=30)
+PAGES = Translatable("Reading the document took longer than %(number)s seconds.", number=30)
 
 
 # Packages whose errors reach pages and REST. Errors that only commands raise stay English.
@@ -40,16 +40,18 @@ def in_chinese(text: str) -> str:
 @pytest.mark.parametrize(
     ("message", "chinese"),
     [
-        (Message("There is no such memory."), "没有这条记忆。"),
+        (Translatable("There is no such memory."), "没有这条记忆。"),
         (PAGES, "读取文档用时超过 30 秒。"),
         (DAMAGED, "文档已损坏：请用原来的程序打开、另存后重新上传。"),
         (
-            Message("%(said)s Searched by keyword only.", said=Message("%(endpoint)s timed out.", endpoint="E")),
+            Translatable(
+                "%(said)s Searched by keyword only.", said=Translatable("%(endpoint)s timed out.", endpoint="E")
+            ),
             "E响应超时。仅按关键词检索。",
         ),
-        (joined("; ", [PAGES, Message("is required")]), "读取文档用时超过 30 秒。; 必填"),
-        (Message("100%"), "100%"),
-        (Message("Nobody translated %(this)s.", this="this"), "Nobody translated this."),
+        (joined("; ", [PAGES, Translatable("is required")]), "读取文档用时超过 30 秒。; 必填"),
+        (Translatable("100%"), "100%"),
+        (Translatable("Nobody translated %(this)s.", this="this"), "Nobody translated this."),
         ("There is no such memory.", "没有这条记忆。"),
         ("", ""),
     ],
@@ -66,7 +68,7 @@ def test_a_pickled_message_keeps_its_template() -> None:
 
 
 def test_the_detail_of_invalid_input_names_every_field() -> None:
-    error = InvalidInput.of_fields([FieldError("a", Message("is required")), FieldError("b", PAGES)])
+    error = InvalidInput.of_fields([FieldError("a", Translatable("is required")), FieldError("b", PAGES)])
     assert error.detail == "a: is required; b: Reading the document took longer than 30 seconds."
     assert in_chinese(error.detail) == "a: 必填; b: 读取文档用时超过 30 秒。"
 
@@ -98,7 +100,7 @@ def test_every_engine_error_is_translated_completely(status: int) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "message", [PAGES, joined(" ", [PAGES, DAMAGED]), Message("Words of EverOS: 100%"), "plain", ""]
+    "message", [PAGES, joined(" ", [PAGES, DAMAGED]), Translatable("Words of EverOS: 100%"), "plain", ""]
 )
 def test_a_message_from_the_database_can_be_translated(message: str) -> None:
     job = Job.objects.create(kind="purge", error=message)

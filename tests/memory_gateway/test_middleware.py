@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 
 from core.errors import TooLarge
-from core.messages import Message
+from core.messages import Translatable
 from memory_gateway.middleware import DATA_POLICY, SessionMiddleware
 from memory_gateway.server.responses import refusal_answer
 from tests.conftest import Person
@@ -122,7 +122,7 @@ def test_an_upload_over_the_limit_is_a_page_for_operators_and_a_problem_for_prog
     def refused(path: str) -> tuple[int, bytes, str]:
         headers = [(b"accept-language", b"zh-hans"), (b"host", b"localhost")]
         scope = {"path": path, "method": "POST", "headers": headers, "query_string": b""}
-        answer = refusal_answer(scope, TooLarge(Message("The body is larger than %(limit)s bytes.", limit=7)))
+        answer = refusal_answer(scope, TooLarge(Translatable("The body is larger than %(limit)s bytes.", limit=7)))
         return answer.status, dict(answer.headers)[b"content-type"], answer.body.decode()
 
     status, content_type, document = refused("/resources")

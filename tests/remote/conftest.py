@@ -14,7 +14,7 @@ from django.utils import timezone
 from core.background.tasks import Round
 from engines.attached import AttachedEngine
 from operations.external.delivery_retry import DeliveryRetry
-from remote import sessions
+from remote import remote_sessions
 from remote.client.client import Client
 from remote.client.resilience import Retry
 from remote.everos import EverOS
@@ -112,7 +112,7 @@ def message_of(owner: Owner, text: str, timestamp_ms: int = NOON, role: Role = "
 
 def deliver(engine: AttachedEngine, owner: Owner, session_id: str = "chat:1") -> None:
     """Send what waits of a session, after what is unconfirmed, as the periodic task does."""
-    session = sessions.find(owner, session_id)
+    session = remote_sessions.find(owner, session_id)
     assert session is not None
     engine.remote.retry_unconfirmed(owner, session)
     engine.remote.send(owner, session)

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from remote import outbox, sessions
+from remote import outbox, remote_sessions
 from remote.models import OutboxEntry
 from remote.outbox import Batch
 from store.models import Session
@@ -25,7 +25,7 @@ SESSION = "chat:c1"
 
 def record(person: Person, *messages: Message) -> Session:
     """Record messages that have no memories here, as those of files that only the remote reads."""
-    session = sessions.claim(person.owner, SESSION)
+    session = remote_sessions.claim(person.owner, SESSION)
     outbox.record(session, outbox.by_id(SESSION, messages), {})
     return session
 
@@ -108,7 +108,7 @@ def test_users_take_turns_and_the_sessions_of_a_user_come_in_the_order_of_their_
 
 
 def record_in(person: Person, session_id: str) -> None:
-    session = sessions.claim(person.owner, session_id)
+    session = remote_sessions.claim(person.owner, session_id)
     message = text_message("tea", at=NOON_MS + OutboxEntry.objects.count())
     outbox.record(session, outbox.by_id(session_id, [message]), {})
 

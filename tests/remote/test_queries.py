@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from core.times import isoformat
 from engines.attached import AttachedEngine
-from remote import outbox, queries, sessions
+from remote import outbox, queries, remote_sessions
 from remote.models import OutboxEntry
 from remote.queries import Address, RemoteState
 from store.models import Residue, Session
@@ -158,7 +158,7 @@ def test_a_remote_is_used_if_one_is_attached_or_was(alice: Person, settings: Any
     Residue.objects.create(digest="0" * 64)
     assert queries.is_used()
     Residue.objects.all().delete()
-    session = sessions.claim(alice.owner, "chat:1")
+    session = remote_sessions.claim(alice.owner, "chat:1")
     outbox.record(session, outbox.by_id("chat:1", [text_message("tea")]), {})
     assert queries.is_used()
     OutboxEntry.objects.all().delete()

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from memories.services.search import SearchCommand, find_hidden_hits
-from store import storage
+from store import writes
 from store.models import Memory, Session
 from store.vectors import fill
 from tests.conftest import Person
@@ -196,7 +196,7 @@ def test_local_memories_are_placed_among_ten_of_everos(everos: StubUpstream, ali
             memory_id=origin, session=session, memory_type="episode", origin=origin, text=text, created_at_ms=NOON_MS
         )  # fmt: skip
         with transaction.atomic():
-            storage.insert(alice.owner, [memory])
+            writes.insert(alice.owner, [memory])
     [first] = [one for one in everos.store.episodes if one["session_id"] == "chat:c1"]
     for best in (0.95, 0.03):  # the scale of calibrated methods, and that of fused ranks
         scores = [best - best * place / 20 for place in range(10)]

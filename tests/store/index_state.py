@@ -10,7 +10,7 @@ from django.db import connection
 
 from store import cover
 from store.index import keyword
-from store.index.pages import FACTS, PAGE_ROWS
+from store.index.fact_pages import FACTS, PAGE_ROWS
 from store.models import FactPage, IndexStatistics, Memory, owned_by
 from store.types import Owner
 

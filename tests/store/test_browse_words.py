@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import MemoryUser
-from store import browse, derived, storage
-from store.browse import Selection, words
+from store import browse, derived, writes
+from store.browse import Selection, word_condition
 from store.index import keyword
 from store.models import IS_LIVE, Memory, Session
 from store.table import MemoryTable, visible
@@ -75,11 +75,11 @@ def rows() -> list[Memory]:
     ninth = [memory.pk for memory in Memory.objects.all()[::9]]
     Memory.objects.filter(pk__in=ninth).update(state="trashed", state_since=timezone.now())
     for memory in Memory.objects.all()[::31]:
-        storage.remove(owner_of(memory), [memory])
+        writes.remove(owner_of(memory), [memory])
     for memory in Memory.objects.all()[::37]:
         former = {memory.pk: keyword.entry_of(memory)}
         memory.state, memory.text, memory.is_indexed = "purged", "", False
-        storage.replace(owner_of(memory), former, [memory], ["state", "text"])
+        writes.replace(owner_of(memory), former, [memory], ["state", "text"])
     live = visible(Memory.objects.filter(IS_LIVE))
     return list(live.order_by("-created_at_ms", "-pk"))
 
@@ -119,8 +119,8 @@ def test_shown_and_counted_is_what_a_scan_finds(
 ) -> None:
     """On SQLite frequent words take another way."""
     if is_frequent:
-        monkeypatch.setattr(words, "LISTED", 0)
-        monkeypatch.setattr(words, "COUNTED", 0)
+        monkeypatch.setattr(word_condition, "LISTED", 0)
+        monkeypatch.setattr(word_condition, "COUNTED", 0)
     chance = random.Random(3)
     held = {memory.pk: {*tokenize(memory.text)} for memory in rows}
     some = list(selections(rows))
@@ -176,7 +176,7 @@ def test_a_copy_of_before_is_listed_once_the_worker_indexed_it(alice: Person) ->
     assert (browse.count(asked), derived.pending_count()) == (0, 1)
     assert sum(derived.fill()) == 1
     assert (browse.count(asked), derived.pending_count()) == (1, 0)
-    storage.remove(alice.owner, [Memory.objects.get()])
+    writes.remove(alice.owner, [Memory.objects.get()])
     assert entries() == {}
 
 
@@ -190,7 +190,7 @@ def test_a_rebuild_fills_it_again(rows: list[Memory]) -> None:
 
 def test_erased_memories_leave_no_words(rows: list[Memory]) -> None:
     for memory in Memory.objects.filter(user_id=rows[0].user_id):
-        storage.remove(owner_of(memory), [memory])
+        writes.remove(owner_of(memory), [memory])
     assert entries().keys() == set(visible(Memory.objects.all()).values_list("pk", flat=True))
 
 

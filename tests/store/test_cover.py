@@ -9,11 +9,11 @@ from django.db import transaction
 
 from engines.embedded.engine import EmbeddedEngine
 from memories import queries
-from store import browse, cover, storage
+from store import browse, cover, writes
 from store.browse import Selection
 from store.models import Memory, Session
 from store.neighbors import context_windows
-from store.search.search import rank
+from store.search.retrieval import rank
 from store.table import MemoryTable
 from store.types import ListRequest, Owner, SearchRequest, Wording
 from tests.conftest import Person
@@ -39,7 +39,7 @@ def copy(owner: Owner, session: Session, text: str, sources: list[str]) -> Memor
         original_text=text, sources=sources, created_at_ms=NOON_MS, origin="upstream", seq=10,
     )  # fmt: skip
     with transaction.atomic():
-        storage.insert(owner, [memory])
+        writes.insert(owner, [memory])
     return memory
 
 
@@ -53,7 +53,7 @@ def stored(engine: EmbeddedEngine, alice: Person) -> dict[str, Memory]:
         copy(owner, session, text, sources)
     engine.replace(owner, {f"remote {ORIGINAL}": Wording(REWORDED, "", None)})
     with transaction.atomic():
-        storage.set_cover(owner, {message.memory_id: storage.Cover(is_covered=True)})
+        writes.set_cover(owner, {message.memory_id: writes.Cover(is_covered=True)})
     return {memory.text: memory for memory in Memory.objects.all()}
 
 
@@ -94,7 +94,7 @@ def test_a_message_is_shown_again_when_nothing_covers_it(
 ) -> None:
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = "http://127.0.0.1:9"
     with transaction.atomic():
-        storage.set_cover(alice.owner, {stored[COVERED].memory_id: storage.Cover()})
+        writes.set_cover(alice.owner, {stored[COVERED].memory_id: writes.Cover()})
     assert set(texts(search(engine, alice.owner, "crimson"))) == {COVERED}
     assert_consistent(alice.owner)
 

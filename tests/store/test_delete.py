@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import EngineRefused
 from engines.embedded.engine import EmbeddedEngine
-from store import storage
+from store import writes
 from store.models import IndexStatistics, Memory, Session
 from store.types import Wording
 from tests.conftest import Person
@@ -80,6 +80,6 @@ def test_a_memory_overridden_during_its_deletion_leaves_the_index_consistent(
     remember(engine, alice.owner, "payment a")
     read_before = list(Memory.objects.all())
     engine.replace(alice.owner, {read_before[0].memory_id: Wording("zebra", "", None)})
-    storage.remove(alice.owner, read_before)
+    writes.remove(alice.owner, read_before)
     assert entries_of(alice.owner) == {}
     assert_consistent(alice.owner)

@@ -19,8 +19,8 @@ from django.db.models import F
 from accounts.audit import Actor
 from engines.embedded.engine import EmbeddedEngine
 from operations import erase
-from store import derived, storage
-from store.index import keyword, pages, rewriting, schema
+from store import derived, writes
+from store.index import fact_pages, keyword, rewriting, schema
 from store.models import (
     DayCount,
     Embedding,
@@ -30,7 +30,7 @@ from store.models import (
     SessionCount,
     VectorPage,
 )
-from store.search.search import INCOMPLETE
+from store.search.retrieval import INCOMPLETE
 from store.table import MemoryTable
 from store.text.tokens import tokenize
 from store.types import ListRequest, Owner, SearchRequest, Wording
@@ -248,7 +248,7 @@ def test_a_write_of_memories_read_before_a_rebuild_changes_no_other_facts(
     read = list(Memory.objects.filter(user=alice.owner.user_pk))
     run()
     with transaction.atomic():
-        storage.save(alice.owner, read, ["sources"])
+        writes.save(alice.owner, read, ["sources"])
     assert_consistent(alice.owner)
 
 
@@ -262,7 +262,7 @@ def test_a_rebuild_removes_entries_of_rows_deleted_without_the_engine(filled: Em
 def test_a_rebuild_of_counts_dates_no_session_to_1970(engine: EmbeddedEngine, alice: Person) -> None:
     remember(engine, alice.owner, "one")
     SessionCount.objects.update(memories=F("memories") + 1)
-    storage.remove(alice.owner, list(Memory.objects.all()))
+    writes.remove(alice.owner, list(Memory.objects.all()))
     run("counts")
     remember(engine, alice.owner, "two")
     assert set(SessionCount.objects.values_list("first_ms")) == set(Memory.objects.values_list("created_at_ms"))
@@ -338,7 +338,7 @@ def lose(memory_id: str) -> None:
         if memory_id == "keywords":
             keyword.remove(cursor, owner_of(memory), entries)
         else:
-            pages.remove(cursor, owner_of(memory), entries)
+            fact_pages.remove(cursor, owner_of(memory), entries)
 
 
 def change_vector_page() -> None:
@@ -354,7 +354,7 @@ def sql_statement(statement: str) -> None:
 
 def change_facts() -> None:
     page = FactPage.objects.filter(user__user_id="alice").latest("pk")
-    facts = np.frombuffer(page.facts, pages.FACTS).copy()
+    facts = np.frombuffer(page.facts, fact_pages.FACTS).copy()
     facts["seq"][0] += 1
     page.facts = facts.tobytes()
     page.save()
@@ -430,7 +430,7 @@ def test_no_fault_is_found_after_random_changes(engine: EmbeddedEngine, alice: P
             MemoryTable().replace(person.owner, {chosen: Wording(f"edited word{number}", "user_memory_fact", 0.5)})
         elif choice < 0.9:
             row = Memory.objects.get(pk=chance.choice(memories).row)
-            storage.remove(person.owner, [row])
+            writes.remove(person.owner, [row])
         else:
             engine.delete(person.owner, f"chat:{chance.randrange(max(1, number // 3))}")
     assert wrong_stores(derived.sample()) == set()

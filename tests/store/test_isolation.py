@@ -124,7 +124,7 @@ def test_a_posting_that_refers_to_the_memory_of_another_user_is_ignored(
     remember(engine, bob.owner, "payment")
     foreign = Memory.objects.get(user_id=bob.user_pk)
     derived.remove(bob.owner, {foreign.pk: keyword.entry_of(foreign)})
-    derived.add(alice.owner, {foreign: keyword.Entry.of({"payment": 9}, 1)})
+    derived.add(alice.owner, {foreign: keyword.IndexEntry.of({"payment": 9}, 1)})
     assert texts(search(engine, alice.owner, "payment", top_k=1)) == ["the payment is my own"]
 
 

@@ -17,14 +17,13 @@ from django.db import connection, transaction
 
 from engines.embedded.engine import EmbeddedEngine
 from store import rollups
-from store.index import keyword, pages, schema
+from store.index import fact_pages, keyword, schema
 from store.models import FactPage, IndexStatistics, Memory, VectorPage, owned_by, owner_values
 from store.search.candidates import find_similar_notes
-from store.search.search import INCOMPLETE
+from store.search.retrieval import INCOMPLETE
 from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
-from store.vectors import layout
-from store.vectors import pages as vector_pages
+from store.vectors import layout, vector_pages
 from tests.conftest import Person
 from tests.memories.test_manual import add_memory
 from tests.store.conftest import NOON_MS, remember, search, texts
@@ -39,19 +38,19 @@ pytestmark = pytest.mark.django_db
 SECRET = "The secret garden code is 4711"
 # As a version with one more origin and one more field would write it.
 OTHER_ORIGINS = {"embedded": 0, "upstream": 1, "other": 2, "panel": 3, "tool": 4, "extracted": 5}
-OTHER_FACTS = np.dtype([("pk", "<i8"), ("added", "<i8"), *pages.FACTS.descr[1:]])
+OTHER_FACTS = np.dtype([("pk", "<i8"), ("added", "<i8"), *fact_pages.FACTS.descr[1:]])
 
 
 def write_otherwise(owner: Owner) -> None:
     """Write the owner's pages in the layout of another version."""
     origins = dict(Memory.objects.filter(owned_by(owner)).values_list("pk", "origin"))
     for page in FactPage.objects.filter(owned_by(owner)):
-        facts = np.frombuffer(page.facts, pages.FACTS)
+        facts = np.frombuffer(page.facts, fact_pages.FACTS)
         other = np.zeros(len(facts), OTHER_FACTS)
-        for field in pages.FACTS.names or ():
+        for field in fact_pages.FACTS.names or ():
             other[field] = facts[field]
         other["origin"] = [OTHER_ORIGINS[origins[pk]] for pk in facts["pk"].tolist()]
-        page.facts, page.layout = other.tobytes(), pages.LAYOUT + 1
+        page.facts, page.layout = other.tobytes(), fact_pages.LAYOUT + 1
         page.save()
 
 
@@ -71,7 +70,7 @@ def rebuild_first(_engine: EmbeddedEngine, _owner: Owner) -> None:
     error = StringIO()
     call_command("rebuild", stdout=StringIO(), stderr=error)
     assert "facts: 4 of 5 memories" in error.getvalue()
-    assert not FactPage.objects.exclude(layout=pages.LAYOUT).exists()
+    assert not FactPage.objects.exclude(layout=fact_pages.LAYOUT).exists()
 
 
 @pytest.mark.parametrize("first", [search_first, add_first, remove_first, rebuild_first])
@@ -114,8 +113,8 @@ def test_pages_without_a_number_are_of_the_first_layout(engine: EmbeddedEngine, 
     """Versions before the numbers wrote them, without what covers a memory."""
     remember(engine, alice.owner, "garden")
     page = FactPage.objects.get()
-    first = np.dtype([field for field in pages.FACTS.descr if field[0] != "cover"])
-    page.facts = np.frombuffer(page.facts, pages.FACTS)[list(first.names or ())].astype(first).tobytes()
+    first = np.dtype([field for field in fact_pages.FACTS.descr if field[0] != "cover"])
+    page.facts = np.frombuffer(page.facts, fact_pages.FACTS)[list(first.names or ())].astype(first).tobytes()
     FactPage.objects.all().delete()
     with connection.cursor() as cursor:
         cursor.execute(
@@ -123,9 +122,9 @@ def test_pages_without_a_number_are_of_the_first_layout(engine: EmbeddedEngine, 
             "VALUES (%s, %s, %s, 0, %s, %s)",
             [*owner_values(alice.owner), page.facts, page.names],
         )
-    assert FactPage.objects.get().layout == pages.layout_of(first, pages.NAMED, pages.ORIGINS)
+    assert FactPage.objects.get().layout == fact_pages.layout_of(first, fact_pages.NAMED, fact_pages.ORIGINS)
     assert texts(search(engine, alice.owner, "garden")) == ["garden"]
-    assert FactPage.objects.get().layout == pages.LAYOUT
+    assert FactPage.objects.get().layout == fact_pages.LAYOUT
     assert_consistent(alice.owner)
 
 
@@ -214,27 +213,27 @@ def test_a_write_writes_vector_pages_of_another_layout_again(
 def test_the_layouts_are_those_of_stored_pages() -> None:
     """Pin what is laid out by position. A failure means that stored data changes: see each comment."""
     # A new origin gets a new number here; a number is never used again.
-    assert pages.ORIGINS == {"embedded": 0, "upstream": 1, "panel": 2, "tool": 3, "extracted": 4}
-    assert set(pages.ORIGINS) == set(Memory.Origin.values)
+    assert fact_pages.ORIGINS == {"embedded": 0, "upstream": 1, "panel": 2, "tool": 3, "extracted": 4}
+    assert set(fact_pages.ORIGINS) == set(Memory.Origin.values)
     # `_pack` writes the fields one by one in this order.
-    assert pages.FACTS.itemsize == 47
-    assert pages.FACTS.descr == [
+    assert fact_pages.FACTS.itemsize == 47
+    assert fact_pages.FACTS.descr == [
         ("pk", "<i8"), ("session", "<i8"), ("at", "<i8"), ("seq", "<i4"), ("length", "<i4"),
         ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "|u1"), ("is_turn", "|b1"),
         ("cover", "|u1"),
     ]  # fmt: skip
     # Another number makes all pages be written again. The defaults of the columns stay 1,187,811,388 and 2,419,599,141.
-    assert (pages.LAYOUT, layout.LAYOUT) == (592_436_150, 2_419_599_141)
+    assert (fact_pages.LAYOUT, layout.LAYOUT) == (592_436_150, 2_419_599_141)
     # Vectors are not computed again from anything here: another format needs a migration that converts them.
     assert layout.HALF.str == "<f2"
 
 
 def test_each_change_of_a_layout_changes_its_number() -> None:
-    numbers = pages.layout_of(pages.FACTS, pages.NAMED, pages.ORIGINS)
-    assert numbers == pages.LAYOUT
-    assert pages.layout_of(OTHER_FACTS, pages.NAMED, pages.ORIGINS) != numbers
-    assert pages.layout_of(pages.FACTS, pages.NAMED, OTHER_ORIGINS) != numbers
-    assert pages.layout_of(pages.FACTS, ("sender", "speaker", "agent"), pages.ORIGINS) != numbers
+    numbers = fact_pages.layout_of(fact_pages.FACTS, fact_pages.NAMED, fact_pages.ORIGINS)
+    assert numbers == fact_pages.LAYOUT
+    assert fact_pages.layout_of(OTHER_FACTS, fact_pages.NAMED, fact_pages.ORIGINS) != numbers
+    assert fact_pages.layout_of(fact_pages.FACTS, fact_pages.NAMED, OTHER_ORIGINS) != numbers
+    assert fact_pages.layout_of(fact_pages.FACTS, ("sender", "speaker", "agent"), fact_pages.ORIGINS) != numbers
 
 
 def test_a_change_of_the_stored_tokens_needs_another_tokenizer_version() -> None:

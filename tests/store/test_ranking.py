@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from engines.embedded.engine import EmbeddedEngine
-from store.index.pages import FACTS, ORIGINS
+from store.index.fact_pages import FACTS, ORIGINS
 from store.search import ranking
 from store.search.ranking import (
     ANSWER_WEIGHT,

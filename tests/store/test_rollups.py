@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from accounts.models import MemoryUser
 from engines.embedded.engine import EmbeddedEngine
-from store import rollups, storage
+from store import rollups, writes
 from store.models import DayCount, Memory, Session, SessionCount, State
 from store.types import Wording
 from tests.conftest import Person
@@ -95,7 +95,7 @@ def test_removing_the_rows_of_a_user_removes_the_user_from_the_rollups(
     remember(engine, bob.owner, "one")
     before = set(DayCount.objects.values_list("owner", "agent_id"))
     engine.add(alice.owner, "chat:c1", [text_message("an answer", by="alices-agent", role="assistant")])
-    storage.remove(alice.owner, list(Memory.objects.filter(user_id=alice.user_pk)))
+    writes.remove(alice.owner, list(Memory.objects.filter(user_id=alice.user_pk)))
     rollups.settle()
     assert set(DayCount.objects.values_list("owner", "agent_id")) == before
 

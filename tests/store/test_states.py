@@ -18,7 +18,7 @@ from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from operations import ledger
 from operations.archives import deletions
-from store import derived_memories, states, storage
+from store import derived_memories, states, writes
 from store.ledger import Override, Tombstone
 from store.models import Memory, PendingExtraction, Session, State, is_shown_at, owner_columns
 from store.types import Wording
@@ -119,7 +119,7 @@ def derive(person: Person, text: str, *sources: str) -> str:
         seq=first.seq,
         origin=Memory.Origin.EXTRACTED,
     )
-    storage.insert(person.owner, [row])
+    writes.insert(person.owner, [row])
     return row.memory_id
 
 
@@ -269,7 +269,7 @@ def test_a_tombstone_holds_for_a_memory_that_comes_again(engine: EmbeddedEngine,
     memory_id = id_of("I live in Oslo")
     delete(alice.owner, memory_id)
     Tombstone.objects.update(row=None)  # as after the import of an archive that lacks the memory
-    storage.remove(alice.owner, list(Memory.objects.all()))
+    writes.remove(alice.owner, list(Memory.objects.all()))
     add_texts(engine, alice, "I live in Oslo")
     assert Memory.objects.get().state == State.TRASHED
     assert Tombstone.objects.get().row == Memory.objects.get()

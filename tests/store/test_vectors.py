@@ -18,7 +18,7 @@ from engines.embedded.engine import EmbeddedEngine
 from store import derived
 from store.models import Embedding, EmbeddingSpace, Memory, PendingEmbedding, VectorPage, owned_by
 from store.types import Owner, SearchRequest, SearchResult, Wording
-from store.vectors import fill, pages, spaces
+from store.vectors import fill, spaces, vector_pages
 from store.vectors.client import EmbeddingClient, Model, Vectors, client
 from tests.conftest import Person, make_person
 from tests.server import wait_until
@@ -57,7 +57,7 @@ def rows_in_pages(owner: Owner) -> dict[int, int]:
     """Return how often each row id appears in the owner's vector pages."""
     counts: dict[int, int] = {}
     for page in VectorPage.objects.filter(owned_by(owner)):
-        rows = np.frombuffer(page.rows, pages.ROWS)
+        rows = np.frombuffer(page.rows, vector_pages.ROWS)
         assert 0 < len(rows) <= 256
         assert len(page.codes) == len(rows) * page.space.dimensions
         for pk in rows["pk"].tolist():
@@ -426,7 +426,7 @@ def test_of_many_equal_memories_the_latest_are_found_and_few_are_rescored(
     assert [hit.created_at_ms for hit in found] == [NOON_MS + 60_000 * number for number in range(39, 34, -1)]
     statement = queries[-1]["sql"]
     assert "e.vector" in statement
-    assert len(statement.partition("m.id IN (")[2].split(",")) == pages.RESCORED
+    assert len(statement.partition("m.id IN (")[2].split(",")) == vector_pages.RESCORED
 
 
 def test_unprocessed_messages_do_not_count_toward_top_k(
@@ -463,8 +463,8 @@ def test_a_cached_query_is_searched_in_the_space_that_another_process_activated(
     new = EmbeddingSpace.objects.create(model="other", dimensions=old.dimensions, knows_other_scripts=False)
     memory = Memory.objects.get(text="physician")
     vector = stub.vector("shoemaker") / np.linalg.norm(stub.vector("shoemaker"))
-    Embedding.objects.create(memory=memory, space=new, digest=b"", vector=vector.astype(pages.HALF).tobytes())
-    pages.add(alice.owner, new.pk, [memory.pk], vector[None].astype(np.float32))
+    Embedding.objects.create(memory=memory, space=new, digest=b"", vector=vector.astype(vector_pages.HALF).tobytes())
+    vector_pages.add(alice.owner, new.pk, [memory.pk], vector[None].astype(np.float32))
     EmbeddingSpace.objects.filter(pk=old.pk).update(is_active=False)
     EmbeddingSpace.objects.filter(pk=new.pk).update(is_active=True)
     assert texts(list(search_result(engine, alice.owner, "cobbler", method=method).hits)) == ["physician"]

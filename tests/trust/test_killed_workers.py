@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import requests
 
-from store.vectors.pages import ROWS
+from store.vectors.vector_pages import ROWS
 from tests import stub_embeddings, stub_llm
 from tests.clients import at_work
 from tests.resources.people import RemotePerson, eventually, files_of

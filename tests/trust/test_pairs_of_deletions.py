@@ -20,7 +20,7 @@ from django.utils import timezone
 from accounts.audit import Actor
 from memories.services.manual import add_by_hand
 from store import derived_memories
-from store import storage as memory_storage
+from store import writes as memory_storage
 from store.models import Memory, Session
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call, id_of, search, upload

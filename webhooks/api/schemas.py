@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery, NextCursor, Time
 from core.events import EventType
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE
 from webhooks.models import TEST_EVENT

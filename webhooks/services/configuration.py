@@ -17,7 +17,7 @@ from accounts.models import Principal
 from accounts.services import lock_caller
 from core.background.tasks import enqueue
 from core.errors import Conflict, InvalidInput, existing
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.url_policy import AddressPolicy, BadAddress, may_name_loopback, reachable_addresses
 from webhooks.models import TEST_EVENT, Webhook, WebhookDelivery
 from webhooks.services import signing

@@ -25,7 +25,7 @@ from accounts.audit import Actor, record
 from core.background.leases import take
 from core.background.tasks import enqueue, start_here
 from core.crypto import Undecryptable
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.http_client import Deadline, HttpClient, HttpError
 from core.network.url_policy import BadAddress, base_and_path
 from core.times import isoformat

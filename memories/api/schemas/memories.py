@@ -19,7 +19,7 @@ from accounts.api.schemas import (
 from core import pagination
 from core.errors import InvalidInput
 from core.ids import Name, SessionId
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.shapes import shared
 from memories.api.schemas.messages import ToolCall
 from memories.services.decisions import OverrideValues

@@ -16,7 +16,7 @@ from pydantic import (
 
 from accounts.api.schemas import ChatId, ScopedBody, Time
 from core.ids import DisplayName, Name, NewSessionId, SessionId
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Body, Problem
 from core.storable import MAX_GIVEN_JSON_BYTES, check_json

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from accounts.api.schemas import ScopedBody
 from core.ids import MAX_SESSION_ID_CHARS, Name, check_session_id
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.rest import WHOLE
 from core.shapes import shared
 from documents.mime_types import ContentType

@@ -14,7 +14,7 @@ from accounts.audit import Actor, record
 from accounts.audit_export import events_after
 from accounts.models import AuditEvent
 from core.errors import GatewayError, InvalidInput
-from core.messages import Message as _
+from core.messages import Translatable as _
 from operations import audit_targets
 from operations.audit_targets import Event, NotDelivered, Target
 from operations.commands import Stop, stop_on_signals, whole_number

@@ -17,7 +17,7 @@ from accounts.models import MemoryUser
 from core.persistence import sql
 from core.times import to_ms
 from operations.commands import Answer, OperationsCommand, Report, whole_number
-from store import rollups, storage
+from store import rollups, writes
 from store.models import Memory, Session
 from store.types import Owner
 
@@ -66,9 +66,9 @@ def make(number: int, users: int, *, days: int, seed: int, is_indexed: bool, rep
                 done += length
             if is_indexed:
                 for owner, memories in groups.items():
-                    storage.insert(owner, memories)
+                    writes.insert(owner, memories)
             else:
-                storage.insert_unindexed(memory for memories in groups.values() for memory in memories)
+                writes.insert_unindexed(memory for memories in groups.values() for memory in memories)
         rollups.settle()
         if done >= 2 * analyzed:
             sql.analyze()

@@ -14,7 +14,7 @@ from agents.rpc import methods
 from agents.rpc.failures import Failure
 from agents.rpc.frames import Request
 from agents.rpc.handshake import Peer
-from store import storage
+from store import writes
 from store.index.keyword import entry_of
 from store.models import Memory, Session
 from tests.conftest import Person
@@ -81,5 +81,5 @@ def row(person: Person, text: str, at_ms: int, **fields: Any) -> Memory:
             **fields,
         }
     )
-    storage.insert(person.owner, [memory], [entry_of(memory)])
+    writes.insert(person.owner, [memory], [entry_of(memory)])
     return memory

@@ -18,7 +18,7 @@ from operations.external.delivery_retry import DeliveryRetry
 from remote import sources
 from remote.models import OutboxEntry
 from resources import services
-from store import storage
+from store import writes
 from store.models import Memory
 from store.types import ContentItem, Message, Owner
 from tests.operations.reingest.conftest import ACTOR, SwitchedGateway
@@ -64,10 +64,10 @@ def rewrite_memory(first: Memory, *texts: str) -> None:
         row.pk, row.memory_id = None, f"{row.memory_id}_{number}" if number else row.memory_id
         rows.append(row)
     owner = Owner(first.user_id, rows[0].user.user_id, first.app_id, first.project_id)
-    storage.remove(owner, [Memory.objects.get(pk=first.pk)])
+    writes.remove(owner, [Memory.objects.get(pk=first.pk)])
     for row in rows:
         row.sources = []
-    storage.insert(owner, rows)
+    writes.insert(owner, rows)
     with transaction.atomic():
         sources.link(rows[0].session)
 

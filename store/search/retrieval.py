@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from core.messages import MANAGE, joined
-from core.messages import Message as _
+from core.messages import Translatable as _
 from store.index import keyword
 from store.search import common_terms, ranking, records, snapshot
 from store.search.candidates import candidate_mask, sessions_of
@@ -22,7 +22,7 @@ from store.search.snapshot import Numbers, Postings, Reals, Snapshot, places_of
 from store.text.related import related_tokens
 from store.text.tokens import query_tokens
 from store.types import Hit, Owner, SearchRequest, SearchResult
-from store.vectors import pages, spaces
+from store.vectors import spaces, vector_pages
 from store.vectors.spaces import Serving
 
 INCOMPLETE: Final = _(
@@ -35,7 +35,7 @@ Ranked = tuple[int, Score]
 """A memory's row id and its score."""
 
 
-def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
+def retrieve(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
     """Return the best memories for each request: `top_k`, as many unprocessed messages, and the profile if requested.
 
     If one request is `with_hidden`, all are. `radius` limits matches by vector, never by keyword. Raises:
@@ -47,7 +47,7 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
         ranker = _ranker(owner, requests, plans, space, with_related=True)
     except snapshot.EmbeddingSpaceChanged:
         spaces.serving()  # updates the cached space
-        return search(owner, requests)
+        return retrieve(owner, requests)
     if ranker is None:
         return [SearchResult((), plan.method, plan.degraded) for plan in plans]
     best = [ranker.best(request, plan) for request, plan in zip(requests, plans, strict=True)]
@@ -211,14 +211,14 @@ class _Ranker:
         near = places_of(self._snapshot.pks, np.array([pk for pk, _ in ranked], np.int64))
         vectors = [row.vector if (row := rows.get(pk)) else None for pk, _ in ranked]
         cosines = np.zeros(len(self._snapshot.facts))
-        cosines[near] = pages.exact(vectors, [score.total for _, score in ranked], plan.vector).clip(0.0, 1.0)
+        cosines[near] = vector_pages.exact(vectors, [score.total for _, score in ranked], plan.vector).clip(0.0, 1.0)
         chosen = self._select(near[cosines[near] > 0], cosines, request.top_k)
         legs = [{"vector": {"rank": rank, "score": one}} for rank, one in enumerate(cosines[chosen].tolist(), start=1)]
         return self._scored(chosen, cosines, legs)
 
     def _vector_candidates(self, request: SearchRequest, plan: SearchPlan, mask: Flags) -> list[Ranked]:
         """Return the documents that may be among the best by exact vector, judged by their quantized vectors."""
-        cosines, margin = self._similarities(request, plan), pages.margin(self._snapshot)
+        cosines, margin = self._similarities(request, plan), vector_pages.margin(self._snapshot)
         documents = np.flatnonzero(mask & (cosines > -margin))
         parts = self._split_pending(documents)
         near = np.concatenate([self._nearest_by_codes(part, cosines, request.top_k, margin) for part in parts])
@@ -228,7 +228,7 @@ class _Ranker:
         if len(documents) > limit:
             values = cosines[documents]
             documents = documents[values >= np.partition(values, -limit)[-limit] - margin]
-        count = max(limit, pages.RESCORED)
+        count = max(limit, vector_pages.RESCORED)
         return documents if len(documents) <= count else ranking.best(self._snapshot.facts, documents, cosines, count)
 
     def _hybrid(
@@ -245,7 +245,7 @@ class _Ranker:
         if plan.vector is None:
             return np.full(len(self._snapshot.facts), np.nan)
         if request.query not in self._cosines:
-            self._cosines[request.query] = pages.similarities(self._snapshot, plan.vector)
+            self._cosines[request.query] = vector_pages.similarities(self._snapshot, plan.vector)
         cosines = self._cosines[request.query]
         return cosines if request.radius is None else np.where(cosines >= request.radius, cosines, np.nan)
 

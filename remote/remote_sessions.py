@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection
 
 from core.errors import EngineRefused
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.persistence import sql
 from remote import residue
 from remote.engine_ids import is_kept_whole, unique_session_id

@@ -10,8 +10,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Length
 
 from core.errors import NotFound
-from core.messages import Message as _
-from store.browse import words
+from core.messages import Translatable as _
+from store.browse import word_condition
 from store.browse.rollup_queries import skip_days
 from store.browse.selection import Selection, conditions_of_rare, rows_of, unindexed_rows_of
 from store.models import Memory
@@ -128,7 +128,7 @@ def get_many(rows: Collection[int]) -> list[StoredMemory]:
 
 def _parts(selection: Selection) -> list[QuerySet[Memory]]:
     """Split a selection into parts that an index sorts: no index sorts several categories together."""
-    categories, begins_with_words = selection.wanted_categories(), words.come_first(selection.words)
+    categories, begins_with_words = selection.wanted_categories(), word_condition.come_first(selection.words)
     has_another_index = selection.session_id is not None or selection.in_trash or conditions_of_rare(selection)
     if categories is None or len(categories) < 2 or has_another_index or begins_with_words:
         return [rows_of(selection, begins_with_words=begins_with_words)]

@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 
 from core.persistence import sql
 from store import derived, states
-from store.index import keyword, pages
-from store.index.keyword import Entry
+from store.index import fact_pages, keyword
+from store.index.keyword import IndexEntry
 from store.ledger import Tombstone
 from store.models import IndexStatistics, Memory, PendingMedia, owned_by, owner_values
 from store.types import Owner
@@ -45,7 +45,7 @@ class Draft:
 
     first_id: str
     memories: Sequence[Memory]
-    entries: Sequence[Entry]
+    entries: Sequence[IndexEntry]
     media: PendingMedia | None = None
 
     @classmethod
@@ -85,7 +85,7 @@ def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> list[Draft]:
     return [draft for draft in new if draft.first_id not in deleted]
 
 
-def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry] | None = None) -> None:
+def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[IndexEntry] | None = None) -> None:
     """Save new memories of an owner and index them. Call inside a transaction, best with entries computed before it."""
     if entries is None:
         entries = [keyword.entry_of(memory) for memory in memories]
@@ -97,7 +97,9 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[Entry] | 
     derived.add(owner, dict(zip(memories, entries, strict=True)))
 
 
-def replace(owner: Owner, former: Mapping[int, Entry], memories: Collection[Memory], fields: Collection[str]) -> None:
+def replace(
+    owner: Owner, former: Mapping[int, IndexEntry], memories: Collection[Memory], fields: Collection[str]
+) -> None:
     """Save `fields` of changed memories of an owner, which are locked; those with `is_indexed` are indexed again.
 
     `former` are the entries of those that were indexed, by row id. Call inside a transaction.
@@ -169,8 +171,8 @@ def insert_unindexed(memories: Iterable[Memory]) -> None:
 
 
 def _write_facts(owner: Owner, memories: Iterable[Memory], fields: Collection[str]) -> None:
-    if not pages.COLUMNS.isdisjoint(fields):
-        pages.update(owner, [memory.pk for memory in memories])
+    if not fact_pages.COLUMNS.isdisjoint(fields):
+        fact_pages.update(owner, [memory.pk for memory in memories])
 
 
 def _new_drafts(drafts: Sequence[Draft], existing: set[str]) -> list[Draft]:
@@ -211,7 +213,7 @@ def _session_state(owner: Owner, session: int, drafts: Sequence[Draft]) -> tuple
     )
 
 
-def _with_free_time(draft: Draft, occupied: set[int]) -> Sequence[Entry]:
+def _with_free_time(draft: Draft, occupied: set[int]) -> Sequence[IndexEntry]:
     """Move a draft to the next free millisecond, so that messages of one time keep their order; return its entries."""
     first = wanted = draft.memories[0].created_at_ms
     while first in occupied:

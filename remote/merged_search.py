@@ -20,10 +20,10 @@ import orjson
 
 from core.errors import EngineError, EngineUnavailable
 from core.limits.concurrency import run_bounded, search_lock
-from core.messages import Message as _
+from core.messages import Translatable as _
 from core.messages import joined
 from core.network.http_client import Deadline
-from remote import outbox, residue, sessions, sources
+from remote import outbox, remote_sessions, residue, sources
 from remote.client import failures, wire
 from remote.client.client import Client
 from remote.client.hits import Names, build_result, collect_hits
@@ -31,8 +31,8 @@ from remote.client.queries import Payload, payloads_of, session_ids_in
 from remote.engine_ids import AgentNames
 from store import cover
 from store.search import records
-from store.search import search as local_search
-from store.search.search import MAX_TERMS, Ranked, hits_of, rank
+from store.search import retrieval as local_search
+from store.search.retrieval import MAX_TERMS, Ranked, hits_of, rank
 from store.text.tokens import query_tokens
 from store.types import Hit, Method, Owner, SearchRequest, SearchResult
 from store.vectors.client import wanted_model
@@ -90,9 +90,9 @@ def _search_alone(owner: Owner, requests: Sequence[SearchRequest], cause: str) -
     has_vectors = wanted_model() is not None
     here = [replace(request, method=_method_here(request.method, has_vectors=has_vectors)) for request in requests]
     try:
-        results = local_search.search(owner, here)
+        results = local_search.retrieve(owner, here)
     except EngineUnavailable:  # the embedding endpoint
-        results = local_search.search(owner, [replace(request, method="keyword") for request in requests])
+        results = local_search.retrieve(owner, [replace(request, method="keyword") for request in requests])
     causes = ([cause, _ALONE, *([result.degraded] if result.degraded else [])] for result in results)
     return [replace(result, degraded=joined(" ", why)) for result, why in zip(results, causes, strict=True)]
 
@@ -116,7 +116,7 @@ def _search_both(
         for request in requests
         for session_id in (*(request.session_ids or ()), *session_ids_in(request.filters or {}))
     }
-    engine_ids, is_filled, has_other_remotes = sessions.known(owner, named)
+    engine_ids, is_filled, has_other_remotes = remote_sessions.known(owner, named)
     payloads = [list(payloads_of(owner, request, engine_ids, batch_size)) for request in requests]
     of_users = (payload for payload in chain.from_iterable(payloads) if "user_id" in payload)
     if any(request.include_profile for request in requests) and (first := next(of_users, None)):
@@ -199,7 +199,7 @@ def _names(
         if record.session_id
     }
     agents = AgentNames(owner.user_pk)
-    live, deleted = sessions.session_ids(owner, returned)
+    live, deleted = remote_sessions.session_ids(owner, returned)
     return [
         Names(live, agents, deleted)
         if _is_unscoped(request)

@@ -1,7 +1,7 @@
 """Vectors of one user and scope in pages of 256, quantized to a byte per dimension. A search compares all of them.
 
 There is no approximate index. The best results are compared again by their half-precision vectors, which corrects the
-error of quantization. A writer holds the lock on the user's index statistics, as for `store.index.pages`.
+error of quantization. A writer holds the lock on the user's index statistics, as for `store.index.fact_pages`.
 
 A page of another layout is never read. It is written again from the vectors by the next write of its owner, by `update`
 in the background, and by `manage.py rebuild`.
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from django.db import connection, transaction
 
-from store.index.pages import PAGE_ROWS
+from store.index.fact_pages import PAGE_ROWS
 from store.models import Embedding, EmbeddingSpace, IndexStatistics, VectorPage, owned_by, owner_values
 from store.search.snapshot import Reals, Snapshot, places_of
 from store.types import Owner

@@ -22,7 +22,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from store import cover
-from store.index.keyword import Entry
+from store.index.keyword import IndexEntry
 from store.models import FactPage, IndexStatistics, Memory, owned_by, owner_values
 from store.types import Owner
 
@@ -105,7 +105,7 @@ _DELETE = f"DELETE FROM store_factpage {_OF_OWNER} AND number = %s"
 _DELETE_ALL = f"DELETE FROM store_factpage {_OF_OWNER}"
 
 
-def add(cursor: CursorWrapper, owner: Owner, entries: Mapping[Memory, Entry]) -> None:
+def add(cursor: CursorWrapper, owner: Owner, entries: Mapping[Memory, IndexEntry]) -> None:
     """Add saved memories of one owner; ignore memories of others."""
     owned = owner_values(owner)
     key = (owner.user_pk, owner.app_id, owner.project_id)
@@ -132,7 +132,7 @@ def _filled(last: tuple[Any, ...] | None, rows: Sequence[Memory]) -> Iterator[tu
         yield number, facts, orjson.dumps(list(places)).decode()
 
 
-def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, Entry]) -> None:
+def remove(cursor: CursorWrapper, owner: Owner, entries: Mapping[int, IndexEntry]) -> None:
     """Remove memories (by row id)."""
     owned, removed = owner_values(owner), np.fromiter(entries, "<i8")
     cursor.execute(_ALL, owned)
