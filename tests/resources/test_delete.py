@@ -26,6 +26,7 @@ from tests.memories.calls import call, id_of, search, texts
 from tests.memories.calls import upload as upload_contract
 from tests.memories.engines import ScriptedEngine, hit
 from tests.resources.forms import files_below, stored_resource, upload
+from tests.server import wait_until
 
 SCOPES = ["resources", "all_user_memory"]
 
@@ -238,25 +239,28 @@ def test_deletions_restores_and_ingestions_at_once(alice: Person, storage: Path)
     """Whatever comes first, the memories are found if and only if the resource is not in the trash."""
     resource_id = stored_resource(alice, "The walnut report. ").resource_id
     stop = threading.Event()
+    done = [0, 0, 0]
 
-    def repeat(change: Any) -> int:
-        done = 0
+    def repeat(place: int, change: Any) -> None:
         try:
             while not stop.is_set():
                 try:
                     change(alice, resource_id)
-                    done += 1
+                    done[place] += 1
                 except GatewayError:  # another thread was first
                     stop.wait(0.01)
         finally:
             connections.close_all()
-        return done
 
     with ThreadPoolExecutor(3) as pool:
-        running = [pool.submit(repeat, change) for change in (delete, restore, lambda _, name: ingest(name))]
-        stop.wait(3)
-        stop.set()
-        assert min(future.result(30) for future in running) > 3
+        changes = enumerate((delete, restore, lambda _, name: ingest(name)))
+        running = [pool.submit(repeat, place, change) for place, change in changes]
+        try:
+            wait_until(lambda: min(done) > 3)
+        finally:
+            stop.set()
+        for future in running:
+            future.result(30)
     for _ in range(2):
         ingest(resource_id)
         is_deleted = Resource.objects.get().state == "trashed"
