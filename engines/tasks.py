@@ -31,7 +31,7 @@ def _has_media(model: str, kind: PendingMedia.Kind) -> Callable[[], bool]:
     return lambda: _uses(model) and PendingMedia.objects.filter(is_due(timezone.now()), kind=kind).exists()
 
 
-@periodic(every=timedelta(days=1), when=lambda: _is_set("embedding"))
+@periodic(every=timedelta(days=1), when=lambda: _is_set("embedding"), at_start=True)
 def find_missing_vectors(_run: Round) -> None:
     """Mark memories without a vector that are not pending: written without an endpoint, or missed by a race."""
     fill.mark_missing_pending()

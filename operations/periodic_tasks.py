@@ -15,6 +15,11 @@ RETRY: Final = timedelta(minutes=10)
 """The longest time after which a task that failed is due again."""
 
 
+def note_start() -> None:
+    """Let the tasks with `at_start` be due now."""
+    Lease.objects.filter(name__in=[one.name for one in PERIODIC.values() if one.at_start]).update(due_at=None)
+
+
 def due(now: datetime) -> list[Periodic]:
     """Return the periodic tasks that are due and that no process runs. A task that never ran is due."""
     rows = {row.name: row for row in Lease.objects.filter(name__in=PERIODIC)}

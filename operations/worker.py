@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from core.background import tasks
 from core.background.leases import new_holder
+from operations import periodic_tasks
 from operations.models import Lease
 from resources.services import storage_binding
 
@@ -141,6 +142,8 @@ def start() -> None:
             interval = max(local.every.total_seconds(), INTERVAL_SECONDS)
             _running.append(Repeater(local.name, partial(local.work, tasks.PROCESS), interval))
         if any(map(tasks.runs, tasks.QUEUES)):
+            if tasks.runs(MAINTENANCE):
+                periodic_tasks.note_start()
             tasks.begin()
             rounds = Rounds()
             _running.append(Repeater("rounds", rounds.run_once, at_end=rounds.release))

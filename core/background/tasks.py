@@ -57,13 +57,15 @@ PROCESS: Final = Round(should_end=_is_stopping.is_set)
 class Periodic(NamedTuple):
     """A function that one process of the installation runs at the interval `every`; a row records when it is due.
 
-    If it returns True, it runs again next round. While `when` is false, it is not due.
+    If it returns True, it runs again next round. While `when` is false, it is not due. `at_start`: it is due too when a
+    worker starts, after a process that may have ended in the middle of its work.
     """
 
     name: str
     work: Callable[[Round], object]
     every: timedelta
     when: Callable[[], bool]
+    at_start: bool = False
 
 
 class Local(NamedTuple):
@@ -120,11 +122,13 @@ def in_threads(
     return declare
 
 
-def periodic(*, every: timedelta = timedelta(0), when: Callable[[], bool] = lambda: True) -> Callable[[_Work], _Work]:
+def periodic(
+    *, every: timedelta = timedelta(0), when: Callable[[], bool] = lambda: True, at_start: bool = False
+) -> Callable[[_Work], _Work]:
     """Declare a function that `operations.tasks.maintain` runs at the interval `every`, in one process of all."""
 
     def declare(work: _Work) -> _Work:
-        PERIODIC[work.__name__] = Periodic(work.__name__, work, every, when)
+        PERIODIC[work.__name__] = Periodic(work.__name__, work, every, when, at_start)
         return work
 
     return declare

@@ -231,6 +231,13 @@ def test_a_daily_task_runs_once_a_day_however_often_processes_start(clock: Clock
     assert clock.round(3 * DAY) == 3  # an overdue one runs at once, and not for each day that passed
 
 
+def test_a_task_that_heals_what_a_killed_process_left_runs_when_a_worker_starts(clock: Clock) -> None:
+    tasks.PERIODIC["tests"] = tasks.PERIODIC["tests"]._replace(at_start=True)
+    assert [clock.round(), clock.round()] == [1, 1]
+    periodic_tasks.note_start()
+    assert [clock.round(), clock.round()] == [2, 2]
+
+
 def test_a_task_that_has_more_to_do_runs_again(clock: Clock) -> None:
     clock.answers = [False, True, 1, False]
     assert [clock.round(), clock.round(), clock.round(DAY), clock.round(), clock.round()] == [1, 1, 2, 3, 3]
