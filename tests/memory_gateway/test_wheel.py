@@ -59,9 +59,11 @@ def test_it_starts_on_an_empty_home_and_runs_commands_there(tmp_path: Path, env:
             except requests.ConnectionError:
                 return False
 
-        wait_until(is_up, seconds=60)
-        assert requests.post(f"http://127.0.0.1:{port}/users", json={"user_id": "ann"}, timeout=10).ok
-        gateway.terminate()
+        try:
+            wait_until(is_up, seconds=60)
+            assert requests.post(f"http://127.0.0.1:{port}/users", json={"user_id": "ann"}, timeout=10).ok
+        finally:
+            gateway.terminate()
         said = gateway.communicate(timeout=30)[0]
     assert "password" in said
     assert "/admin/memory/" in said
