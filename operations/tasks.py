@@ -39,7 +39,7 @@ logger = logging.getLogger("memory_gateway.database")
 _SHOWN_CHARS = 500
 
 
-@periodic(every=CLEAN_UP_EVERY)
+@periodic(every=CLEAN_UP_EVERY, at_start=True)
 def clean_up(run: Round) -> int:
     """Finish erasures; remove what is old or has no row. Return the number of removed files."""
     now = run.clock()

@@ -34,11 +34,7 @@ def _break_sometimes(models: StubMedia, stop: threading.Event, rng: random.Rando
 def test_killed_servers_read_each_file_once(tmp_path: Path, kills: int) -> None:
     rng, stop, uploaded = random.Random(kills), threading.Event(), 0
     with running_media() as models:
-        endpoints = {
-            f"MEMORY_GATEWAY_{name}_{part}": value
-            for name in ("VISION", "TRANSCRIPTION")
-            for part, value in (("BASE_URL", models.url), ("MODEL", "stub"))
-        }
+        endpoints = {"MEMORY_GATEWAY_MODELS": f"vision={models.url}#stub,transcription={models.url}#stub"}
         with running_server(tmp_path, **endpoints) as server:
             person = RemotePerson.create(server, "alice")
             breaking = threading.Thread(target=_break_sometimes, args=(models, stop, random.Random(1)))
