@@ -15,7 +15,7 @@ import requests
 
 from resources.services.storage_binding import FILE
 from tests.resources.people import RemotePerson, files_of
-from tests.server import DATABASE_FILE, RunningServer, own_database, server_environment
+from tests.server import DATABASE_FILE, RunningServer, own_database, server_environment, wait_until
 
 CREATE_FILES = "from tests.operations.stored_files import create_stored_files as create; create({!r}, files={})"
 EXPECTED_ERROR = "adopt_storage"
@@ -194,10 +194,10 @@ def test_adopting_binds_the_folder_to_the_new_database_only(
     assert adopted.returncode == 0, adopted.stderr
     new.start()
     try:
+        wait_until(lambda: "Nothing was moved" in new.log)
         assert len(files_of(new)) == files
     finally:
         new.kill()
-    assert "Nothing was moved" in new.log
     doctor = new.manage("doctor")
     assert (doctor.returncode, "Nothing was moved" in doctor.stdout) == (1, True)
     startup_error(server)
