@@ -21,7 +21,7 @@ MAX_REFUSALS: Final = 5
 MAX_ATTEMPTS: Final = 200
 _POLL_SECONDS: Final = 0.2
 _LOOK_SECONDS: Final = 2.0
-"""How often further items are looked for while no call ends."""
+"""The interval at which further items are taken while no call ends."""
 _MIN_WAIT: Final = timedelta(seconds=5)
 _MAX_WAIT: Final = timedelta(hours=1)
 _Item = TypeVar("_Item")

@@ -56,7 +56,7 @@ _NO_OPTIONS: Final = {
     "include_profile", "enable_llm_rerank", "context",
 }  # fmt: skip
 OPTIONS: Final = tuple(field.name for field in fields(SearchCommand) if field.name not in _NO_OPTIONS)
-"""How to search, as the API's fields of these names say: the panel has a field for each, and the log keeps them."""
+"""Names of the fields that the search lab offers and the search log keeps; the API has fields of these names."""
 
 
 class ScopedHit(NamedTuple):
