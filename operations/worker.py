@@ -81,12 +81,20 @@ class Rounds:
 
     def __init__(self) -> None:
         self._holder = new_holder()
+        self._has_noted_start = False
 
     def run_once(self) -> None:
         if tasks.runs(MAINTENANCE):
             Lease.objects.take(MAINTENANCE, self._holder, now=timezone.now(), lasts=LEASE)
+            self._note_start()
         for queue in filter(tasks.runs, tasks.QUEUES):
             tasks.look(queue)
+
+    def _note_start(self) -> None:
+        """Note it in the first round that can write: a gateway starts on a disk that is full or read-only too."""
+        if not self._has_noted_start:
+            periodic_tasks.note_start()
+            self._has_noted_start = True
 
     def release(self) -> None:
         """Let another process take the lease at once."""
@@ -142,8 +150,6 @@ def start() -> None:
             interval = max(local.every.total_seconds(), INTERVAL_SECONDS)
             _running.append(Repeater(local.name, partial(local.work, tasks.PROCESS), interval))
         if any(map(tasks.runs, tasks.QUEUES)):
-            if tasks.runs(MAINTENANCE):
-                periodic_tasks.note_start()
             tasks.begin()
             rounds = Rounds()
             _running.append(Repeater("rounds", rounds.run_once, at_end=rounds.release))
