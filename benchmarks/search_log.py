@@ -18,7 +18,8 @@ from django.db import connection  # noqa: E402
 
 from accounts.models import MemoryUser  # noqa: E402
 from memories.models import LoggedSearch, SearchCount  # noqa: E402
-from memories.services.search import SearchCommand, search  # noqa: E402
+from memories.services.scoped_hits import SearchCommand  # noqa: E402
+from memories.services.search import search  # noqa: E402
 from memories.services.search_log import logged_search, write  # noqa: E402
 from store.models import Memory  # noqa: E402
 from store.types import Owner  # noqa: E402

@@ -23,7 +23,8 @@ from core import pagination
 from core.times import to_ms
 from memories.api.schemas.search import SearchBody
 from memories.models import LoggedSearch
-from memories.services.search import OPTIONS, SCOPES, Scope, SearchCommand
+from memories.services.scoped_hits import SCOPES, Scope, SearchCommand
+from memories.services.search import OPTIONS
 from resources.models import DELETED, Resource
 from store.browse import Selection
 from store.categories import CATEGORIES, TABS, label

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from accounts.services import find_user
 from core.errors import InvalidInput
 from memories.models import Override
-from memories.services.search import Scope, SearchCommand, search
+from memories.services.scoped_hits import Scope, SearchCommand
+from memories.services.search import search
 from operations.commands import Report
 from store.models import IN_LIVE_SESSION, IS_LIVE, Memory
 from store.states import IS_IN_TRASH

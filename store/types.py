@@ -132,7 +132,9 @@ class SearchRequest:
     `session_ids` None searches all sessions; an empty tuple is not allowed, because it finds nothing. `reader` is one
     of the user's agents: manual memories for other agents are left out. `top_k` is 1–100. `filters` is a validated
     filter tree (`store.filters`). `with_hidden` includes memories that the user hid, to explain why they are missing
-    from results. `began_at` (`time.monotonic`) is when the caller began to wait; None: now.
+    from results. `min_relevance` 0 switches the floor off. Words for a time, such as "yesterday", are read as on `now`
+    (None: the present) in `zone` (an IANA name; empty: that of the installation). `began_at` (`time.monotonic`) is when
+    the caller began to wait; None: now.
     """
 
     query: str
@@ -146,6 +148,9 @@ class SearchRequest:
     enable_llm_rerank: bool = False
     filters: Mapping[str, Any] | None = None
     with_hidden: bool = False
+    min_relevance: float | None = None
+    now: datetime | None = None
+    zone: str = ""
     began_at: float | None = field(default=None, compare=False)
 
 
@@ -153,7 +158,9 @@ class Hit(NamedTuple):
     """A memory that was found. `score` is 0..1, comparable within one method; None if the engine gives none.
 
     `raw` is the record without file contents, in the remote's format also for memories of ours. `legs` explains the
-    hit: score and rank per leg, and matched terms.
+    hit: score and rank per leg, and matched terms. `relevance` is the share of the question that the memory and its
+    context cover, 0..1 for all methods; None if nobody knows. The last fields are those of the row, empty for a memory
+    that only the remote holds.
     """
 
     memory_id: str
@@ -164,6 +171,14 @@ class Hit(NamedTuple):
     created_at_ms: int
     raw: dict[str, Any]
     legs: Mapping[str, Any] = MappingProxyType({})
+    relevance: float | None = None
+    origin: str = ""
+    role: str = ""
+    sender_id: str = ""
+    sender_name: str = ""
+    category: str = ""
+    agent_id: str = ""
+    is_passage: bool = False
 
     @property
     def is_of_remote(self) -> bool:

@@ -35,7 +35,7 @@ from memories.api.schemas.memories import (
 from memories.api.schemas.search import TOP_K, ConversationId, Query
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
-from memories.services.search import Scope, ScopedHit, SearchCommand
+from memories.services.scoped_hits import Scope, ScopedHit, SearchCommand
 from memories.services.search_log import logged_search
 from store.types import MAX_TOP_K, ListRequest, StoredMemory
 

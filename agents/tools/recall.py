@@ -9,7 +9,7 @@ from agents.tools.results import Result, failed, framed, quoted, result
 from core import readable
 from core.times import isoformat
 from memories.api.schemas.search import MAX_QUERY_CHARS
-from memories.services.search import SearchCommand
+from memories.services.scoped_hits import SearchCommand
 from memories.services.search_log import logged_search
 from store.models import Memory, owned_by
 from store.text.tokens import query_tokens, tokenize

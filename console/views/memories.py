@@ -23,7 +23,8 @@ from console.forms import MAX_TEXT_CHARS, AddForm
 from console.signed_values import sign_target
 from console.text import MemoryItem, memory_item
 from memories.services.manual import add_by_hand
-from memories.services.search import SearchCommand, search
+from memories.services.scoped_hits import SearchCommand
+from memories.services.search import search
 from operations import bulk
 from store import browse, categories, derived
 from store.browse import BrowsePage, Selection, TurnPage

@@ -23,7 +23,8 @@ from core.errors import GatewayError
 from core.localization import localized
 from engines.registry import get_engine
 from memories.models import LoggedSearch
-from memories.services.search import SCOPES, find_hidden_hits, search
+from memories.services.scoped_hits import SCOPES
+from memories.services.search import find_hidden_hits, search
 from store import browse
 from store.browse import Selection
 from store.text.tokens import query_tokens, required_tokens

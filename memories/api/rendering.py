@@ -7,10 +7,12 @@ from core import pagination
 from core.ids import parse_session_id, resource_uri
 from core.localization import localized
 from core.messages import Translatable as _
+from core.readable import moment
 from core.times import from_ms, isoformat, isoformat_or_none
 from memories.models import Tombstone
 from memories.queries import Event, override_ids
-from memories.services.search import ScopedHit, SearchAnswer
+from memories.services.scoped_hits import ScopedHit
+from memories.services.search import SearchAnswer
 from remote.queries import RemoteState
 from store.models import Session
 from store.neighbors import Neighbor
@@ -40,6 +42,18 @@ def _result(found: ScopedHit, explain: bool, with_context: bool, with_raw: bool)
         "session_id": hit.session_id,
         "text": hit.text,
         "score": hit.score,
+        "relevance": hit.relevance,
+        "sender_id": hit.sender_id,
+        "sender_name": hit.sender_name or None,
+        "role": hit.role if hit.role in _ROLES else None,
+        "category": hit.category,
+        "timestamp_ms": hit.created_at_ms,
+        "created_at": isoformat(moment(hit.created_at_ms)),
+        "superseded_by": found.superseded_by,
+        "copies": [
+            {"id": one.memory_id, "session_id": one.session_id, "created_at": isoformat(moment(one.created_at_ms))}
+            for one in found.copies
+        ],
         "source_scope": found.scope,
         "resource_id": None if user_id is None else session.rest,
         "resource_uri": None if user_id is None else resource_uri(user_id, session.rest),

@@ -5,8 +5,9 @@
 3. `_query_engine` sends all requests in one call, and again with a larger `top_k` while deleted hits leave too few.
 4. `merge_scopes` drops hits outside their request and keeps each memory once, with its best score.
 5. `search` drops deleted hits and applies overrides, unless the engine did.
-6. `limit_per_scope` keeps at most `top_k` hits per scope.
-7. `attach` adds files and `context_windows` the neighbors.
+6. `answers.arrange` folds copies, puts current statements before old ones and echoes of the question last.
+7. `limit_per_scope` keeps at most `top_k` hits per scope.
+8. `attach` adds files and `context_windows` the neighbors.
 """
 
 import logging
@@ -15,58 +16,34 @@ import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, NamedTuple
 
 from core.ids import parse_session_id
 from core.persistence.sql import search_lock_on_sqlite
 from engines.registry import get_engine
 from memories import queries
 from memories.queries import ActiveOverride, Decisions
+from memories.services import answers
+from memories.services.scoped_hits import SCOPES, Scope, ScopedHit, SearchCommand
 from resources.queries import AttachmentRow, attachments_of, searchable_sessions
 from store import filters
 from store.models import IS_LIVE, Memory, owned_by
-from store.neighbors import ContextWindow, context_windows
+from store.neighbors import context_windows
 from store.port import Engine
 from store.table import stored, visible
 from store.types import MAX_TOP_K, UNCOUNTED_TYPES, Hit, Method, Owner, SearchRequest, SearchResult, StoredMemory
 
 logger = logging.getLogger("memory_gateway.memories")
 
-Scope = Literal["current_chat", "resources", "all_user_memory"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)  # the most specific first: it names the scope of a hit found in several
 SESSIONLESS_TYPES = frozenset({"profile", "agent_skill"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchCommand(SearchRequest):
-    """A search request with search scopes. `search` sets `session_ids` for each of them.
-
-    `top_k` applies per scope. `context` is the number of neighbors to return on each side of a hit.
-    """
-
-    scopes: frozenset[Scope]
-    conversation_id: str | None = None
-    include_profile: bool = True
-    enable_llm_rerank: bool = True
-    context: int = 0
 
 
 _NO_OPTIONS: Final = {
     "query", "scopes", "conversation_id", "session_ids", "agent_id", "reader", "filters", "with_hidden", "began_at",
-    "include_profile", "enable_llm_rerank", "context",
+    "include_profile", "enable_llm_rerank", "context", "now", "zone",
 }  # fmt: skip
 OPTIONS: Final = tuple(field.name for field in fields(SearchCommand) if field.name not in _NO_OPTIONS)
 """Names of the fields that the search lab offers and the search log keeps; the API has fields of these names."""
-
-
-class ScopedHit(NamedTuple):
-    """A hit with its most specific scope, its files, the id of its override and, if requested, its neighbors."""
-
-    hit: Hit
-    scope: Scope
-    attachments: tuple[AttachmentRow, ...] = ()
-    override_id: str | None = None
-    context: ContextWindow | None = None
 
 
 class ScopeReport(NamedTuple):
@@ -112,6 +89,7 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
         if any(decisions):
             live = [item for item in merged if not decisions.is_deleted(item.hit.memory_id, item.hit.session_id)]
             merged = [_apply_override(item, decisions.overrides.get(item.hit.memory_id)) for item in live]
+        merged = answers.arrange(merged, command)
         found = limit_per_scope(merged, command.top_k)
         files = attach(owner, [item.hit for item in found])
         neighbors = (

@@ -21,7 +21,8 @@ from django.utils import timezone
 from accounts.models import MemoryUser
 from core.logs import redact_text, request_id
 from memories.models import LoggedSearch, SearchCount
-from memories.services.search import OPTIONS, SCOPES, SearchAnswer, SearchCommand, search
+from memories.services.scoped_hits import SCOPES, SearchCommand
+from memories.services.search import OPTIONS, SearchAnswer, search
 from store.models import owner_columns
 from store.types import UNCOUNTED_TYPES, Owner
 

@@ -15,7 +15,7 @@ from store.types import MemoryType, Owner
 _ROWS = """
     SELECT CAST(m.payload AS text), CAST(m.sources AS text), CAST(m.supersedes AS text), m.id, m.memory_id,
         s.session_id, m.chunk_index, m.memory_type, m.category, m.agent_id, m.sender_id, m.speaker, m.text,
-        m.text <> m.original_text, m.created_at_ms{vector}
+        m.text <> m.original_text, m.created_at_ms, m.origin{vector}
     FROM store_memory m LEFT JOIN store_session s ON s.id = m.session_id {embedding}
     WHERE {plus}m.user_id = %s AND m.app_id = %s AND m.project_id = %s AND {shown}
         AND NOT {left_out} AND {which}
@@ -49,6 +49,7 @@ class Row(NamedTuple):
     text: str
     is_edited: bool
     created_at_ms: int
+    origin: str
     vector: bytes | None = None
 
 

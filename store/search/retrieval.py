@@ -102,6 +102,13 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.R
                 created_at_ms=row.created_at_ms,
                 raw=records.raw_of(owner, row, score.total),
                 legs=score.legs,
+                origin=row.origin,
+                role=str(row.payload.get("role") or ""),
+                sender_id=row.sender_id,
+                sender_name=str(row.payload.get("sender_name") or ""),
+                category=row.category,
+                agent_id=row.agent_id,
+                is_passage=row.chunk_index is not None,
             )
 
 

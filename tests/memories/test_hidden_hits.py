@@ -11,7 +11,8 @@ from accounts.audit import Actor
 from engines.embedded.engine import EmbeddedEngine
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
-from memories.services.search import SCOPES, HiddenHit, SearchCommand, find_hidden_hits, search
+from memories.services.scoped_hits import SCOPES, SearchCommand
+from memories.services.search import HiddenHit, find_hidden_hits, search
 from store.types import Owner
 from tests.conftest import Person
 from tests.console.people import remember

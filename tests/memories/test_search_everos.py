@@ -15,7 +15,8 @@ from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
-from memories.services.search import SearchAnswer, SearchCommand, search
+from memories.services.scoped_hits import SearchCommand
+from memories.services.search import SearchAnswer, search
 from store.models import Memory
 from tests.conftest import Person
 from tests.remote.conftest import make_engine, message_of

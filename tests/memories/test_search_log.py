@@ -17,7 +17,7 @@ from agents.mcp import catalog
 from agents.tools.caller import caller_for
 from memories.models import LoggedSearch, SearchCount
 from memories.services import search_log
-from memories.services.search import SearchCommand
+from memories.services.scoped_hits import SearchCommand
 from operations import erase
 from store.types import Owner
 from tests.conftest import Person

@@ -13,7 +13,8 @@ from django.utils import timezone
 from memories.api.rendering import search_answer
 from memories.models import Override, Tombstone
 from memories.queries import decisions
-from memories.services.search import SCOPES, SearchAnswer, SearchCommand, search
+from memories.services.scoped_hits import SCOPES, SearchCommand
+from memories.services.search import SearchAnswer, search
 from resources.models import Attachment, Resource
 from tests.conftest import Person
 from tests.memories.engines import ScriptedEngine, hit

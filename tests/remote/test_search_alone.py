@@ -11,7 +11,8 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from memories.services.search import SearchCommand, find_hidden_hits
+from memories.services.scoped_hits import SearchCommand
+from memories.services.search import find_hidden_hits
 from store import writes
 from store.models import Memory, Session
 from store.vectors import fill

@@ -16,7 +16,7 @@ from accounts.audit import Actor
 from accounts.models import AuditEvent, Principal
 from core.errors import GatewayError
 from memories.models import Tombstone
-from memories.services.search import SearchCommand
+from memories.services.scoped_hits import SearchCommand
 from memories.services.search import search as search_memories
 from resources.models import Attachment, Resource
 from resources.services import delete_as, ingest, purge, restore_as

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -25,10 +26,10 @@ from core.rest import WHOLE
 from core.shapes import shared
 from documents.mime_types import ContentType
 from memories.api.schemas.memories import KindOfMemory, MemoryId, SessionKey
-from memories.services.search import Scope, SearchCommand
+from memories.services.scoped_hits import Scope, SearchCommand
 from store.filters import MAX_LIST, MAX_MS
 from store.neighbors import MAX_NEIGHBORS
-from store.types import MAX_TOP_K, Method
+from store.types import MAX_TOP_K, Method, Role
 
 TOP_K = 8  # of a search without it
 DEFAULT_TOP_K = 20  # of a search with -1
@@ -194,6 +195,32 @@ class SearchBody(ScopedBody):
         description="Conditions that narrow the search.",
         examples=[{"timestamp": {"gte": "2026-01-01T00:00:00Z"}}],
     )
+    min_relevance: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="The least `relevance` of results. Absent: memories that share only common words with the query "
+        "are left out; 0: they are not.",
+    )
+    history: bool = Field(
+        True, description="Also return memories that a newer result replaces, after it. False: leave them out."
+    )
+    fold: bool = Field(
+        True,
+        description="Return memories of the same text, sender and role once, with `copies`, and questions that repeat "
+        "the query last. False: return all in the order of their scores.",
+    )
+    now: AwareDatetime | None = Field(
+        None,
+        description="The time from which words such as `yesterday` count, with its time zone. Absent: the present.",
+        examples=["2026-06-10T09:00:00+08:00"],
+    )
+    timezone: Annotated[str, Field(max_length=64)] | None = Field(
+        None,
+        description="The time zone of the query: an IANA name, an offset or a city. Absent: that of `now`, of the "
+        "caller's profile or of the installation.",
+        examples=["Asia/Shanghai"],
+    )
     context: Annotated[int, Field(ge=0, le=MAX_NEIGHBORS), WHOLE] = Field(
         0,
         description="The number of memories to return before and after each result, from the same session.",
@@ -203,7 +230,7 @@ class SearchBody(ScopedBody):
     raw: bool = Field(True, description="Return the engine's own record as `raw` of each result; false: `{}`.")
 
     def command(self) -> SearchCommand:
-        return SearchCommand(scopes=frozenset(self.scope), **shared(SearchCommand, self))
+        return SearchCommand(scopes=frozenset(self.scope), zone=self.timezone or "", **shared(SearchCommand, self))
 
 
 class AttachmentOut(BaseModel):
@@ -258,6 +285,14 @@ class ContextOut(BaseModel):
     after: list[NeighborOut] = Field(description="The memories after the result.", examples=[[]])
 
 
+class CopyOut(BaseModel):
+    """Another memory with the same text, sender and role."""
+
+    id: MemoryId
+    session_id: SessionKey
+    created_at: str = Field(description="The time of the copy.", examples=["2026-06-10T10:00:00+00:00"])
+
+
 class SearchResultOut(BaseModel):
     """A memory that was found."""
 
@@ -272,6 +307,21 @@ class SearchResultOut(BaseModel):
         description="The relevance, comparable within one response only; null if the engine gives none.",
         examples=[0.27],
     )
+    relevance: float | None = Field(
+        description="The share of the query that the memory and its context cover, 0 to 1, comparable between searches "
+        "and methods; null if it is not known.",
+        examples=[0.62],
+    )
+    sender_id: str = Field(description="The sender; empty if it is not known.", examples=["u_123"])
+    sender_name: str | None = Field(description="The sender's name; null without one.", examples=[None])
+    role: Role | None = Field(description="The role of its message; null for other memories.", examples=["user"])
+    category: str = Field(description="The category; empty if it is not known.", examples=["full_context_user"])
+    timestamp_ms: int = Field(description="The time it is about, in Unix milliseconds.", examples=[1780308000000])
+    created_at: str = Field(description="The same time as text.", examples=["2026-06-01T10:00:00+00:00"])
+    superseded_by: str | None = Field(
+        description="The id of a newer memory of the answer that replaces it; null without one.", examples=[None]
+    )
+    copies: list[CopyOut] = Field(description="Other memories with the same text, sender and role.", examples=[[]])
     source_scope: Scope = Field(
         description="The search scope that found it; of several, the most specific.", examples=["resources"]
     )

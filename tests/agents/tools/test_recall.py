@@ -8,7 +8,8 @@ from django.test.utils import CaptureQueriesContext
 
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
-from memories.services.search import SearchCommand, search
+from memories.services.scoped_hits import SearchCommand
+from memories.services.search import search
 from tests.agents.tools.conftest import Agent
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say, upload

@@ -19,7 +19,8 @@ from engines.registry import attached_remote, get_engine
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
-from memories.services.search import SearchCommand, search
+from memories.services.scoped_hits import SearchCommand
+from memories.services.search import search
 from operations import tables
 from operations.reingest import sending
 from operations.reingest.plan import Into, Target, plan

@@ -34,7 +34,8 @@ from memories.models import Override
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
-from memories.services.search import SearchCommand, search
+from memories.services.scoped_hits import SearchCommand
+from memories.services.search import search
 from resources import storage
 from resources.models import Resource
 from resources.services import IncomingFile, ingest

@@ -16,7 +16,8 @@ from engines.registry import attached_remote, get_engine
 from memories.models import Tombstone
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
-from memories.services.search import SearchCommand, search
+from memories.services.scoped_hits import SearchCommand
+from memories.services.search import search
 from operations.cleanup import purge
 from operations.external.delivery_retry import DeliveryRetry
 from operations.reingest import sending

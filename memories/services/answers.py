@@ -1,0 +1,13 @@
+"""Arrange what a search found, so that the answer is current and short: rules on the texts of the hits alone.
+
+The engine ranks; these rules only reorder, fold and leave out. Each can be switched off by a request.
+"""
+
+from collections.abc import Sequence
+
+from memories.services.scoped_hits import ScopedHit, SearchCommand
+
+
+def arrange(found: Sequence[ScopedHit], _command: SearchCommand) -> list[ScopedHit]:
+    """Return the hits of all scopes in the order of the answer, best first."""
+    return list(found)
