@@ -7,11 +7,13 @@ import sys
 from collections.abc import Callable, Sequence
 
 from benchmarks import plot, resource_scope
+from benchmarks.answers import run as answers
 from benchmarks.engine import compare as engine
 from benchmarks.http import compare
 from benchmarks.retrieval import compare as retrieval
 
 BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
+    "answers": answers.main,
     "engine": engine.main,
     "http": compare.main,
     "resource_scope": resource_scope.main,

@@ -91,18 +91,26 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
 
 
-def call(port: int, path: str, body: Any, *, key: str = "", content_type: str = "application/json") -> Any:
+def call(
+    port: int,
+    path: str,
+    body: Any,
+    *,
+    key: str = "",
+    content_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> Any:
     """Send a POST and return the JSON response. Bytes are sent unchanged.
 
     Raises: AssertionError for any status but 200.
     """
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    headers = {"Content-Type": content_type}
+    sent = {"Content-Type": content_type, **(headers or {})}
     if key:
-        headers["Authorization"] = f"Bearer {key}"
+        sent["Authorization"] = f"Bearer {key}"
     with contextlib.closing(connection):
-        connection.request("POST", path, data, headers)
+        connection.request("POST", path, data, sent)
         response = connection.getresponse()
         answer = response.read()
     assert response.status == 200, f"{path}: {response.status} {answer[:500]!r}"
