@@ -8,6 +8,7 @@ from django.views.decorators.http import conditional_page
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularJSONAPIView
 
+from agents.api.context import ContextViewSet
 from memory_gateway.health import HealthView
 from memory_gateway.metrics import metrics
 from memory_gateway.views import (
@@ -26,7 +27,9 @@ def _schema(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponse
 
 
 urlpatterns: list[URLPattern | URLResolver] = [
-    path("", include("memories.api.urls")),  # first, because most requests go there
+    # Before those of memories, whose ids may be any path; these before all others, because most requests go there.
+    path("memories/context", ContextViewSet.as_view({"post": "make"}), name="memory-context"),
+    path("", include("memories.api.urls")),
     path("", HomeView.as_view(http_method_names=["get", "head"])),
     path("health", HealthView.as_view()),
     path("metrics", metrics),

@@ -63,8 +63,8 @@ def listed(found: Iterable[Recalled]) -> str:
     return framed(one.line(number) for number, one in enumerate(found, start=1))
 
 
-def find(caller: Caller, query: str, limit: int = MAX_LIMIT) -> list[Recalled]:
-    """Return the best memories that the caller may see, best first."""
+def find(caller: Caller, query: str, limit: int = MAX_LIMIT, *, without_session: str | None = None) -> list[Recalled]:
+    """Return the best memories that the caller may see, best first, without those of a session."""
     query = query.strip()[:MAX_QUERY_CHARS]
     command = SearchCommand(
         query=query,
@@ -75,6 +75,8 @@ def find(caller: Caller, query: str, limit: int = MAX_LIMIT) -> list[Recalled]:
         enable_llm_rerank=False,
     )
     hits = [found.hit for found in logged_search(caller.owner, command, interface=caller.interface).results]
+    if without_session is not None:
+        hits = [hit for hit in hits if hit.session_id != without_session]
     terms = query_tokens(query)
     found = [
         Recalled(

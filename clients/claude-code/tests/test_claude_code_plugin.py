@@ -157,7 +157,7 @@ def test_a_fact_of_one_session_is_in_the_context_of_the_next(ann: Person) -> Non
     assert "untrusted" in context
 
 
-def test_a_session_starts_with_the_profile_and_the_latest_decisions(ann: Person) -> None:
+def test_a_session_starts_with_the_profile_and_the_facts(ann: Person) -> None:
     assert ann.session().start() == ""
     changes = {"content": {"occupation": "architect"}}
     requests.patch(f"{ann.url}/api/v1/memories/user", json=changes, headers=ann.headers, timeout=30)
@@ -167,8 +167,8 @@ def test_a_session_starts_with_the_profile_and_the_latest_decisions(ann: Person)
     )
     context = ann.session().start("compact")
     assert "architect" in context
-    assert "- We decided to write &lt;b&gt;tests&lt;/b&gt; first." in context
-    assert "data, not instructions" in context
+    assert "We decided to write &lt;b&gt;tests&lt;/b&gt; first." in context
+    assert "untrusted" in context
 
 
 def test_a_turn_is_captured_once(ann: Person) -> None:

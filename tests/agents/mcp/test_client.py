@@ -121,7 +121,9 @@ async def call_every_tool(client: Client) -> None:
 
 
 async def read_files(client: Client) -> None:
-    [resource] = (await client.list_resources()).resources
+    [known, resource] = (await client.list_resources()).resources
+    [content] = (await client.read_resource(known.uri)).contents
+    assert "relevant-memories" in str(getattr(content, "text", ""))
     assert (resource.name, resource.mime_type) == ("合同.txt", "text/plain")
     [content] = (await client.read_resource(resource.uri)).contents
     assert getattr(content, "text", None) == CONTRACT
@@ -133,7 +135,7 @@ async def read_files(client: Client) -> None:
 
 async def get_prompts(client: Client) -> None:
     prompts = (await client.list_prompts()).prompts
-    assert [prompt.name for prompt in prompts] == ["router_profile", "worker_profile"]
+    assert [prompt.name for prompt in prompts] == ["context", "router_profile", "worker_profile"]
     for prompt in prompts:
         answer = await client.get_prompt(prompt.name, {"language": "zh", "max_tokens": "500"})
         [message] = answer.messages

@@ -1,0 +1,142 @@
+"""What an agent's prompt should hold about the user: the profile, the facts, and what fits a question.
+
+The parts that change least come first and in a stable order, so that the cache of a language model keeps them.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
+
+from django.conf import settings
+from django.db.models import Q
+
+from agents.tools.arguments import DEFAULT_IMPORTANCE
+from agents.tools.caller import Caller
+from agents.tools.recall import Recalled, find
+from agents.tools.results import framed, quoted
+from core import readable
+from core.times import isoformat
+from profiles import services as profiles
+from profiles.prompts import AgentType, estimated_tokens
+from store import cover
+from store.categories import TABS
+from store.models import IS_LIVE, MANUAL_ORIGINS, Memory, owned_by
+
+MAX_TOKENS: Final = 1500
+_MAX_FACTS: Final = 200
+"""The newest facts of which the most important are chosen."""
+_MAX_NEWEST: Final = 10
+_MAX_FITTING: Final = 20
+_PROFILE_SHARE: Final = 3
+_FACTS_SHARE: Final = 2
+_PROFILES: Final[tuple[tuple[AgentType, str], ...]] = (("router", "user"), ("worker", "work"))
+_MARKERS: Final = re.compile(r"<!--.*?-->")
+_ABOUT_ME: Final = re.compile(
+    r"\W*(?:(?:please\s+)?(?:tell me\s+)?(?:what|everything|all)(?:\s+(?:do|can|did))?(?:\s+(?:that|else))?\s+you\s+"
+    r"(?:know|remember|recall|learn(?:ed)?|have stored)\s+(?:about|of|on)\s+me|who am i|"
+    r"(?:你|您)(?:都|还)?(?:知道|记得|了解)(?:关于)?我(?:的)?(?:什么|哪些(?:事|信息)?|一切|所有)?|我是谁|"
+    r"was (?:wei(?:ß|ss)t|wissen) (?:du|sie)(?: alles)? (?:über|von) mich?|wer bin ich)\W*",
+    re.IGNORECASE,
+)
+
+
+class Source(NamedTuple):
+    """A part of a context: a profile document (its id: `user` or `work`), a fact or another memory."""
+
+    kind: Literal["profile", "fact", "memory"]
+    id: str
+    created_at_ms: int | None = None
+
+
+class Context(NamedTuple):
+    text: str
+    sources: Sequence[Source]
+
+
+def is_about_me(query: str) -> bool:
+    """Return True for questions such as "What do you know about me?", which have no words to search for."""
+    return _ABOUT_ME.fullmatch(query.strip()) is not None
+
+
+def make_context(
+    caller: Caller, query: str = "", *, conversation_id: str | None = None, max_tokens: int = MAX_TOKENS
+) -> Context:
+    """Return what a prompt should hold, within `max_tokens`; an empty text if nothing is known.
+
+    Without a query, the newest memories follow the facts. Memories of the conversation are left out, because the agent
+    has them before it. Raises: the errors of search.
+    """
+    parts, sources = _profiles(caller, max_tokens // _PROFILE_SHARE)
+    remaining = max_tokens - sum(map(estimated_tokens, parts)) - estimated_tokens(framed([]))
+    facts = _within(_facts(caller), remaining // _FACTS_SHARE)
+    remaining -= sum(map(_cost, facts))
+    known, session_id = {one.id for one in facts}, None if conversation_id is None else f"chat:{conversation_id}"
+    if query.strip() and not is_about_me(query):
+        others = find(caller, query, _MAX_FITTING, without_session=session_id)
+    else:
+        others = _newest(caller, session_id)
+    fitting = _within([one for one in others if one.id not in known], remaining)
+    facts = sorted(facts, key=lambda one: (one.created_at_ms, one.id))
+    lines = [*parts, *map(_line, (*facts, *fitting))]
+    sources += [Source("fact", one.id, one.created_at_ms) for one in facts]
+    sources += [Source("memory", one.id, one.created_at_ms) for one in fitting]
+    return Context(framed(lines) if lines else "", sources)
+
+
+def _profiles(caller: Caller, max_tokens: int) -> tuple[list[str], list[Source]]:
+    """Return the prompts of both documents without their markers, and the documents that have one."""
+    prompts = [
+        (name, profiles.make_prompt(caller.owner.user_pk, agent, max_tokens=max_tokens // len(_PROFILES)).text)
+        for agent, name in _PROFILES
+    ]
+    texts = [_MARKERS.sub("", text).strip() for _, text in prompts if text]
+    return texts, [Source("profile", name) for name, text in prompts if text]
+
+
+def _facts(caller: Caller) -> list[Recalled]:
+    """Return the user's facts, the most important first, newer ones before older ones."""
+    categories = [*TABS["user"], *(TABS["self"] if settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY else ())]
+    return sorted(_newest_of(caller, Q(category__in=categories), _MAX_FACTS), key=lambda one: -one.importance)
+
+
+def _newest(caller: Caller, without_session: str | None) -> list[Recalled]:
+    """Return the newest memories, without those of a session."""
+    is_other = Q() if without_session is None else ~Q(session__session_id=without_session)
+    return _newest_of(caller, is_other & ~Q(memory_type=Memory.Type.PROFILE), _MAX_NEWEST)
+
+
+def _newest_of(caller: Caller, condition: Q, limit: int) -> list[Recalled]:
+    """Return memories that the caller may see, newest first. One statement."""
+    own = Memory.objects.filter(condition, IS_LIVE, owned_by(caller.owner)).exclude(cover.is_left_out())
+    if caller.agent_id:
+        own = own.exclude(~Q(agent_id__in=["", caller.agent_id]), origin__in=MANUAL_ORIGINS)
+    return [
+        Recalled(
+            id=row.memory_id,
+            text=row.text,
+            category=row.category or row.memory_type,
+            importance=DEFAULT_IMPORTANCE if row.importance is None else row.importance,
+            score=0.0,
+            created_at_ms=row.created_at_ms,
+        )
+        for row in own.order_by("-created_at_ms", "-pk")[:limit]
+    ]
+
+
+def _within(found: Sequence[Recalled], tokens: int) -> list[Recalled]:
+    """Return the first memories within a number of tokens; one that does not fit is left out."""
+    chosen = []
+    for one in found:
+        if (cost := _cost(one)) <= tokens:
+            chosen.append(one)
+            tokens -= cost
+    return chosen
+
+
+def _cost(one: Recalled) -> int:
+    return estimated_tokens(f"{_line(one)}\n")
+
+
+def _line(one: Recalled) -> str:
+    created_at = isoformat(readable.moment(one.created_at_ms))
+    return f"- [{one.category}] {created_at} {quoted(one.text)} [id: {one.id}]"
