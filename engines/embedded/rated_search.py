@@ -4,8 +4,9 @@ For `agentic` a language model splits the query into parts. The reranker rates t
 language model does.
 
 The fused score of a memory is the mean of its best and its average score over the parts: a full answer to one part
-ranks with a partial answer to all. With ratings, the score is a quarter of that plus three quarters of the rating; hits
-that were not shown have the rating 0. All scores are between 0 and 1.
+ranks with a partial answer to all. With ratings, the score is half of the fused score, as a share of the best one, plus
+half of the rating: an ordinary model orders worse than the search. Hits that were not shown have the rating 0. All
+scores are between 0 and 1.
 """
 
 from collections import defaultdict
@@ -30,14 +31,16 @@ from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
 SPLIT_SECONDS: Final = 6.0
 RATE_SECONDS: Final = 12.0
 MAX_RATED: Final = 20
-"""The most hits that the model rates."""
+"""The most hits that a language model rates."""
+MAX_RERANKED: Final = 50
+"""The most hits that a reranker rates."""
 _MAX_PARTS: Final = 4
 """The most parts of a query. The query itself is the first part."""
 _MAX_PART_CHARS: Final = 300
 _MAX_QUERY_CHARS: Final = 2000
 _MAX_RATED_CHARS: Final = 600
 _MAX_RATING: Final = 10.0
-_FUSED_WEIGHT: Final = 0.25
+_FUSED_WEIGHT: Final = 0.5
 
 _SPLIT_PROMPT: Final = (
     "You prepare a search in a person's memories: notes of what they said and of documents that they gave. You get a "
@@ -110,11 +113,15 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
         fused.append(hits)
         if question and request.enable_llm_rerank:
             counted = (hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES)
-            question.shown |= {hit.memory_id: hit for hit in islice(counted, MAX_RATED)}
+            question.shown |= {hit.memory_id: hit for hit in islice(counted, _most_rated())}
     for question in questions.values():
         if question.shown:  # one call for the hits of all scopes
             _rate(question)
     return [_result(*args) for args in zip(requests, by_request, fused, answers, strict=True)]
+
+
+def _most_rated() -> int:
+    return MAX_RERANKED if reranker.is_set() else MAX_RATED
 
 
 def _split(query: str) -> _Question:
@@ -132,7 +139,7 @@ def _parts(request: SearchRequest, question: _Question | None) -> Iterable[Searc
     if question is None:
         yield request
         return
-    top_k = request.top_k if question.split_error else max(request.top_k, MAX_RATED)
+    top_k = request.top_k if question.split_error else max(request.top_k, _most_rated())
     for place, query in enumerate(question.parts):
         has_profile = request.include_profile and place == 0
         yield replace(request, query=query, method="hybrid", top_k=top_k, include_profile=has_profile)
@@ -194,7 +201,8 @@ def _result(
         reason = _("%(said)s The results keep the order of the search.", said=question.rating_error)
         degraded = _join(reason, degraded)
     elif request.enable_llm_rerank and question.ratings is not None:
-        hits = _sorted(_blend(hit, question.ratings.get(hit.memory_id)) for hit in hits)
+        best = max((hit.score or 0.0 for hit in question.shown.values()), default=0.0) or 1.0
+        hits = _sorted(_blend(hit, question.ratings.get(hit.memory_id), best) for hit in hits)
     counted = [hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES][: request.top_k]
     pending = [hit for hit in hits if hit.memory_type == "unprocessed_message"][: request.top_k]
     profiles = [hit for hit in hits if hit.memory_type == "profile"]
@@ -206,11 +214,12 @@ def _join(reason: str, degraded: str | None) -> str:
     return joined(" ", [reason, degraded]) if degraded else reason
 
 
-def _blend(hit: Hit, rating: float | None) -> Hit:
+def _blend(hit: Hit, rating: float | None, best: float) -> Hit:
+    """Return a hit with its score and its rating in one score. `best` is the best score of the rated hits."""
     if hit.score is None:
         return hit
     legs = {} if rating is None else {"rerank": {"score": rating}}
-    return _scored(hit, _FUSED_WEIGHT * hit.score + (1 - _FUSED_WEIGHT) * (rating or 0.0), legs)
+    return _scored(hit, _FUSED_WEIGHT * min(hit.score / best, 1.0) + (1 - _FUSED_WEIGHT) * (rating or 0.0), legs)
 
 
 def _scored(hit: Hit, score: float, legs: Mapping[str, Any]) -> Hit:
