@@ -9,11 +9,14 @@ import { memoryTools } from "./tools.js";
 import { TOOLS, hasForgotten, recalledBlock, rowsOf, turnOf, withoutRecalled } from "./transcript.js";
 
 const MAX_RUNS = 1000;
+const CONTEXT_TOKENS = 1500;
 
 /**
  * @typedef {import("openclaw/plugin-sdk/plugin-entry").OpenClawPluginApi} Api
  * @typedef {import("./transcript.js").Message} Message
  * @typedef {{ since: number | undefined, isOfUser: boolean }} Run
+ * @typedef {import("./gateway.js").User} User
+ * @typedef {{ agentId?: string, sessionId?: string }} Session
  */
 
 export default definePluginEntry({
@@ -80,6 +83,8 @@ function follow(api, config, gateway) {
   const capture = new Capture(gateway, api.logger);
   /** @type {Map<string, Run>} by run */
   const runs = new Map();
+  /** @type {Set<string>} sessions, each of a user, whose first prompt had the profile and the facts */
+  const begun = new Set();
 
   api.on("before_prompt_build", async (event, ctx) => {
     const { runId = "", agentId, sessionId } = ctx;
@@ -93,14 +98,40 @@ function follow(api, config, gateway) {
     const query = withoutRecalled(event.currentUserMessage ?? event.prompt);
     if (!config.autoRecall || !user || !query || ctx.trigger === "heartbeat" || gateway.isPaused) return;
     try {
-      const args = { query, limit: config.recallLimit };
-      const { content } = await gateway.tool(user, "memory_recall", args, { agentId, sessionId, ms: RECALL_MS });
-      const block = recalledBlock(content[0]?.text ?? "");
+      const block = begun.has(`${sessionId} ${user.userId}`) ? await recalled(user, query, ctx) : await known(user, query, ctx);
       return block ? { prependContext: block } : undefined;
     } catch (error) {
       api.logger.warn(`memory-gateway: no memories were recalled: ${error}`);
     }
   });
+
+  /**
+   * Return the memories that fit a prompt.
+   *
+   * @param {User} user
+   * @param {string} query
+   * @param {Session} session
+   */
+  async function recalled(user, query, { agentId, sessionId }) {
+    const args = { query, limit: config.recallLimit };
+    const { content } = await gateway.tool(user, "memory_recall", args, { agentId, sessionId, ms: RECALL_MS });
+    return recalledBlock(content[0]?.text ?? "");
+  }
+
+  /**
+   * Return what is known of the user, and the memories that fit the first prompt of a session.
+   *
+   * @param {User} user
+   * @param {string} query
+   * @param {Session} session
+   */
+  async function known(user, query, { agentId = "main", sessionId }) {
+    const body = { query, agent_id: agentId, max_tokens: CONTEXT_TOKENS };
+    const { text } = await gateway.call("/memories/context", { user, body, ms: RECALL_MS });
+    if (begun.size >= MAX_RUNS) begun.clear();
+    begun.add(`${sessionId} ${user.userId}`);
+    return text;
+  }
 
   if (!config.autoCapture) return;
 
