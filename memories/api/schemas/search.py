@@ -212,6 +212,7 @@ class SearchBody(ScopedBody):
     )
     now: AwareDatetime | None = Field(
         None,
+        strict=False,
         description="The time from which words such as `yesterday` count, with its time zone. Absent: the present.",
         examples=["2026-06-10T09:00:00+08:00"],
     )
