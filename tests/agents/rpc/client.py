@@ -52,9 +52,13 @@ class Client:
                 return frame
 
     def request(self, method: str, params: Any = None, **frame_fields: Any) -> Any:
+        """Return the response to a request; `Closed`, if the server has closed the connection, before it too."""
         request_id = f"r{next(_ids)}"
         frame = {"type": "req", "id": request_id, "method": method, **frame_fields}
-        self.send(frame if params is None else {**frame, "params": params})
+        try:
+            self.send(frame if params is None else {**frame, "params": params})
+        except ConnectionClosed:
+            return self.receive()
         return self.receive_response(request_id)
 
     def call(self, method: str, **params: Any) -> Any:
