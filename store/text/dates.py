@@ -1,27 +1,42 @@
-"""Convert dates to tokens, so that `2026-05-01`, `1 May 2026`, `May 2026` and `2026年5月1日` match each other.
+"""Convert dates to tokens, so that `2026-05-01`, `1 May 2026`, `1. Mai 2026`, `May 2026` and `2026年5月1日` match.
 
-A date becomes `d:2026-05-01`, `md:05-01`, `m:2026-05`, `mo:05` and `y:2026`, as far as its parts are known. All
-functions take text that `normalize.fold` has folded.
+Numbers with two readings (`03/05/2026`) become the tokens of both. A date becomes `d:2026-05-01`, `md:05-01`,
+`m:2026-05`, `mo:05` and `y:2026`, as far as its parts are known. All functions take text that
+`normalize.fold` has folded.
 """
 
 import re
+from collections.abc import Iterable
 from datetime import date
 from typing import Final
 
-_MONTHS: Final = {
+MONTHS: Final = {
     name: number
     for number, names in enumerate(
         (
-            "january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
-            "september sept sep", "october oct", "november nov", "december dec",
+            "january jan januar janner jaenner", "february feb februar", "march mar marz maerz", "april apr", "may mai",
+            "june jun juni", "july jul juli", "august aug", "september sept sep", "october oct oktober okt",
+            "november nov", "december dec dezember dez",
         ),
         start=1,
     )
     for name in names.split()
 }  # fmt: skip
-_NAME = f"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\\.?"
+"""The folded English and German names of months and their numbers, 1 for January."""
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "|".join(sorted(names, key=len, reverse=True))
+
+
+_NAME = f"(?P<name>{_any_of(MONTHS)})\\.?"
+# After "5." a sentence may begin with these.
+_NAME_AFTER_DOT = f"(?P<name>{_any_of(MONTHS.keys() - {'may', 'march', 'mar'})})\\.?"
 # "may", "march" and short forms have other meanings too: alone they count as months only where a month is likely.
-_PLAIN_NAMES = "january|february|april|june|july|august|september|october|november|december"
+_PLAIN_NAMES = (
+    "january|february|april|june|july|august|september|october|november|december"
+    "|januar|februar|marz|maerz|juni|juli|oktober|dezember"
+)
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY_ENGLISH = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _HAN_DIGITS: Final = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"〇": 0}
@@ -39,17 +54,33 @@ _PATTERNS: Final = tuple(
         ),
         rf"(?:(?<!\d)(?P<month>[01]?\d)|(?P<month2>{_HAN}))\s?月(?:份|\s?(?P<day>[0-3]?\d|{_HAN})\s?[日号號])?",
         rf"(?<![\w.:]){_DAY_ENGLISH}\s+(?:of\s+)?{_NAME}(?![\w])(?:,?\s+{_YEAR}(?!\d))?",
+        rf"(?<![\w.:])(?P<day>[0-3]?\d)\.\s?{_NAME_AFTER_DOT}(?![\w])(?:\s+{_YEAR}(?!\d))?",
         rf"\b{_NAME}\s+{_DAY_ENGLISH}(?![\w:])(?:,?\s+{_YEAR}(?!\d))?",
         rf"\b{_NAME},?\s+(?:of\s+)?{_YEAR}(?!\d)",
         rf"\b(?P<name>{_PLAIN_NAMES})\b",
-        r"(?<=\b(?:in|of|by)\s)(?P<name>may|march)\b|(?<=\b(?:last|next|this|late)\s)(?P<name2>may|march)\b",
-        rf"(?<![\d/.])(?P<a>[0-3]?\d)/(?P<b>[0-3]?\d)/{_YEAR}(?!\d)",
+        (
+            r"(?<=\b(?:in|of|by)\s)(?P<name>may|march)\b|(?<=\b(?:last|next|this|late)\s)(?P<name2>may|march)\b"
+            r"|(?<=\bim\s)(?P<name3>mai)\b"
+        ),
+        rf"(?<![\w/.-])(?P<a>[0-3]?\d)(?P<sign>[/-])(?P<b>[0-3]?\d)(?P=sign){_YEAR}(?![\w-])",
+        r"(?<![\w/.-])(?P<a>[0-3]?\d)/(?P<b>[0-3]?\d)/(?P<shortyear>\d\d)(?![\w/])",
+        r"(?<=\bon\s)(?P<a>[0-3]?\d)/(?P<b>[0-3]?\d)(?![\w/%.]|\s?%)",
+        rf"(?<![\w.])(?P<day>[0-3]?\d)(?P<dotted>\.)\s?(?P<month>[0-3]?\d)\.\s?{_YEAR}(?!\d)",
+        (
+            r"(?<=\b(?:am|on|ab)\s)(?P<day>[0-3]?\d)\.(?P<month>[01]?\d)\.(?P<shortyear>\d\d)?(?!\w|\.\d)"
+            r"|(?<=\b(?:vom|dem|den|bis|zum)\s)(?P<day2>[0-3]?\d)\.(?P<month3>[01]?\d)\.(?P<shortyear2>\d\d)?(?!\w|\.\d)"
+        ),
     )
 )
 
 # A fast check for possible dates: each alternative begins with a literal character. False positives are harmless.
-_HINT = re.compile("|".join([r"19\d\d", r"20\d\d", "年", "月", *(rf"{name}(?!\w)" for name in _MONTHS)]))
+_HINT = re.compile(
+    "|".join([
+        r"19\d\d", r"20\d\d", "年", "月", r"\d[./]\s?\d{1,2}[./]", r"\bon\s\d", *(rf"{name}(?!\w)" for name in MONTHS)
+    ])
+)  # fmt: skip
 _LEAP_YEAR = 2000
+_FIRST_SHORT_YEAR = 70  # "70" is 1970, "69" is 2069
 _BLANK = "\uffff"
 
 
@@ -71,18 +102,21 @@ def extract(text: str) -> tuple[list[str], str]:
 
 def _tokens_of_match(match: re.Match[str]) -> list[str]:
     parts = match.groupdict()
+    year = number_of(parts.get("year") or parts.get("hanyear"))
+    if short := parts.get("shortyear") or parts.get("shortyear2"):
+        year = int(short) + (1900 if int(short) >= _FIRST_SHORT_YEAR else 2000)
     if parts.get("a"):
-        first, second = int(parts["a"]), int(parts["b"])
         # Ambiguous: the day or the month may come first.
-        full_year = int(parts["year"])
-        return list(dict.fromkeys(tokens_of(full_year, first, second) + tokens_of(full_year, second, first)))
-    year = _number(parts.get("year") or parts.get("hanyear"))
-    name = parts.get("name") or parts.get("name2")
-    month = _MONTHS[name] if name else _number(parts.get("month") or parts.get("month2"))
-    return tokens_of(year, month, _number(parts.get("day")))
+        first, second = int(parts["a"]), int(parts["b"])
+        return list(dict.fromkeys(tokens_of(year, first, second) + tokens_of(year, second, first)))
+    name = parts.get("name") or parts.get("name2") or parts.get("name3")
+    month = MONTHS[name] if name else number_of(parts.get("month") or parts.get("month2") or parts.get("month3"))
+    day = number_of(parts.get("day") or parts.get("day2"))
+    # American dates with dots name the month first, which shows only where the other reading is no date.
+    return tokens_of(year, month, day) or (tokens_of(year, day, month) if parts.get("dotted") else [])
 
 
-def _number(written: str | None) -> int | None:
+def number_of(written: str | None) -> int | None:
     """Return the value of an Arabic or Chinese number; four Chinese digits are a year."""
     if not written or written.isascii():
         return int(written) if written else None

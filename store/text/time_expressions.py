@@ -1,0 +1,501 @@
+"""Patterns of relative expressions of time in English, German and Chinese, and of words that only look like them.
+
+Patterns are matched with text that `normalize.fold` has folded.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import date, timedelta
+from typing import Final, NamedTuple
+
+from store.text import dates
+from store.text import time_windows as windows
+from store.text.time_windows import Window
+
+RECENT_DAYS: Final = 30
+
+
+class Rule(NamedTuple):
+    """A pattern and the windows that it means.
+
+    `is_duration`: it may be a duration ("in two weeks"), so its words stay in the text, and it means no time after a
+    verb of the past. `queries_only`: a message that says it means its own time.
+    """
+
+    pattern: re.Pattern[str]
+    windows: Callable[[date, dict[str, str]], list[Window]]
+    is_duration: bool = False
+    queries_only: bool = False
+
+
+def _words(**values: str) -> dict[str, str]:
+    return {word: key for key, words in values.items() for word in words.split()}
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+def _numbered(words: str, start: int = 0) -> dict[str, int]:
+    return {word: number for number, group in enumerate(words.split("|"), start) for word in group.split()}
+
+
+_NUMBERS: Final = _numbered(
+    "|a an one ein einem einer einen eine 一|two zwei 二 两|three drei 三|four vier 四|five funf fuenf 五|"
+    "six sechs 六|seven sieben 七|eight acht 八|nine neun 九|ten zehn 十|eleven elf 十一|twelve zwolf zwoelf 十二"
+)
+_WEEKDAYS: Final = _numbered(
+    "monday mon montag 一|tuesday tue tues dienstag 二|wednesday wed mittwoch 三|thursday thu thur thurs donnerstag 四|"
+    "friday fri freitag 五|saturday samstag sonnabend 六|sunday sonntag 日 天"
+)
+_LONG_WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_SHORT_WEEKDAYS = "mon|tues?|wed|thu(?:rs?)?|fri"
+_GERMAN_WEEKDAYS = "montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonnabend|sonntag"
+_UNITS: Final = _words(
+    day="day days tag tage tagen tages 天 日",
+    week="week weeks wk wks fortnight woche wochen 周 星期 礼拜",
+    weekend="weekend weekends wochenende wochenendes 周末",
+    month="month months monat monate monaten monats 月",
+    year="year years yr yrs jahr jahre jahren jahres 年",
+    hour="hour hours hr hrs minute minutes min mins second seconds stunde stunden minute minuten 小时 分钟 钟头",
+)
+_SEASONS: Final = _numbered(
+    "spring fruhling fruehling fruhjahr fruehjahr 春|summer sommer 夏|fall autumn herbst 秋|winter 冬"
+)
+_FEW = (2, 6)
+_COUPLE = (1, 3)
+_MONTHS: Final = dates.MONTHS
+_MONTH_NAMES = _any_of(name for name in _MONTHS if len(name) > 3 or name in {"may", "mai"})
+_ENGLISH_NUMBER = r"\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_GERMAN_NUMBER = r"\d{1,3}|ein(?:em|er|en|e)?|zwei|drei|vier|funf|fuenf|sechs|sieben|acht|neun|zehn|elf|zwolf|zwoelf"
+_CHINESE_NUMBER = r"\d{1,3}|十[一二]?|[一二两三四五六七八九]"
+_ENGLISH_UNIT = r"days?|weeks?|wks?|weekends?|months?|years?|yrs?"
+_ENGLISH_CLOCK = r"hours?|hrs?|minutes?|mins?"
+_GERMAN_UNIT = r"tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?"
+_GERMAN_CLOCK = r"stunden?|minuten?"
+_CHINESE_UNIT = r"天|日|周|个?星期|个?礼拜|个月|年"
+_DAY_PART = r"(?:early |late )?(?:morning|afternoon|evening|night)|noon"
+_GERMAN_DAY_PART = r"(?:fruh|frueh|morgen|vormittag|mittag|nachmittag|abend|nacht)"
+
+
+def _number(parts: dict[str, str]) -> int:
+    written = parts.get("n", "1")
+    return int(written) if written.isascii() and written.isdecimal() else _NUMBERS[written]
+
+
+def _unit(parts: dict[str, str]) -> str:
+    return _UNITS[parts["unit"].removeprefix("个")]
+
+
+def _weekday(parts: dict[str, str]) -> int:
+    return _WEEKDAYS[parts["weekday"]]
+
+
+def _amount(today: date, parts: dict[str, str], sign: int) -> list[Window]:
+    """Return "`n` units ago" (-1) or "in `n` units" (1), also for "a few" and "a couple of"."""
+    if "few" in parts:
+        return windows.between(today, _FEW, _unit(parts), sign)
+    if "couple" in parts:
+        return windows.between(today, _COUPLE, _unit(parts), sign)
+    if "half" in parts:
+        return windows.around(today, sign * 6, "month")
+    number = _number(parts)
+    if parts["unit"] == "fortnight":
+        number *= 2
+    return windows.around(today, sign * number, _unit(parts))
+
+
+def _length(today: date, parts: dict[str, str], sign: int) -> list[Window]:
+    """Return "the last `n` units" (-1) or "the next `n` units" (1)."""
+    if "few" in parts or "couple" in parts:
+        return windows.span(today, sign * (6 if "few" in parts else 3), _unit(parts))
+    if "half" in parts:
+        return windows.span(today, sign * 6, "month")
+    return windows.span(today, sign * _number(parts), _unit(parts))
+
+
+_DIRECTIONS: Final = {"last": -1, "past": -1, "previous": -1, "this": 0, "next": 1, "coming": 1}
+
+
+def _calendar(today: date, parts: dict[str, str], number: int) -> list[Window]:
+    return windows.CALENDAR[_unit(parts)](today, number)
+
+
+def _english_calendar(today: date, parts: dict[str, str]) -> list[Window]:
+    number = _DIRECTIONS[parts["which"]]
+    if number == 0 and _unit(parts) == "weekend" and today.weekday() < 2:
+        return windows.weekend_window(today, 0) + windows.weekend_window(
+            today, -1
+        )  # on a Monday people call the one before "this weekend"
+    return _calendar(today, parts, number)
+
+
+def _english_weekday(today: date, parts: dict[str, str]) -> list[Window]:
+    number, weekday = _DIRECTIONS[parts["which"]], _weekday(parts)
+    if number < 0:
+        return windows.past_weekday(today, weekday)
+    return windows.next_weekday(today, weekday) if number else windows.this_weekday(today, weekday)
+
+
+def _rule(pattern: str, windows: Callable[[date, dict[str, str]], list[Window]], *, is_duration: bool = False) -> Rule:
+    return Rule(re.compile(pattern), windows, is_duration=is_duration)
+
+
+def _simple(pattern: str, number: int) -> Rule:
+    return _rule(pattern, lambda today, _: windows.day_window(today, number))
+
+
+_ENGLISH = (
+    _simple(rf"\b(?:the )?day before yesterday(?:'s)?(?: (?:{_DAY_PART}))?\b", -2),
+    _simple(rf"\b(?:the )?day after tomorrow(?:'s)?(?: (?:{_DAY_PART}))?\b", 2),
+    _rule(r"\b(?:the )?(?P<unit>week|weekend|month|year) before last\b", lambda day, parts: _calendar(day, parts, -2)),
+    _rule(r"\b(?:the )?(?P<unit>week|weekend|month|year) after next\b", lambda day, parts: _calendar(day, parts, 2)),
+    _simple(rf"\b(?:yesterday(?:'s)?(?: (?:{_DAY_PART}))?|last night(?:'s)?|yest?erday)\b", -1),
+    _simple(r"\b(?:earlier |later )?(?:today(?:'s)?|tonight(?:'s)?|this (?:morning|afternoon|evening)(?:'s)?)\b", 0),
+    _simple(rf"\b(?:tomorrow|tommorow|tomorow)(?:'s)?(?: (?:{_DAY_PART}))?\b", 1),
+    _rule(
+        rf"\b(?:(?:about|around|roughly|almost|over) )?(?:(?P<few>(?:a )?few|several|some)"
+        rf"|(?P<couple>(?:a )?couple(?: of)?)|(?P<half>half an?)|(?P<n>{_ENGLISH_NUMBER}))"
+        rf"[ -](?P<unit>{_ENGLISH_UNIT}|fortnight|{_ENGLISH_CLOCK}) (?:ago|back)\b(?: today)?",
+        lambda day, parts: _amount(day, parts, -1),
+    ),
+    _rule(
+        rf"\b(?P<n>{_ENGLISH_NUMBER}) (?P<unit>{_ENGLISH_UNIT}) from (?:now|today)\b",
+        lambda day, parts: _amount(day, parts, 1),
+    ),
+    _rule(
+        rf"\b(?:(?:in|over|during|within|for|from) )?(?:the |these )?(?:last|past|previous) "
+        rf"(?:(?P<few>few|several)|(?P<couple>couple(?: of)?)|(?P<half>half)|(?P<n>{_ENGLISH_NUMBER})) "
+        rf"(?P<unit>{_ENGLISH_UNIT}|{_ENGLISH_CLOCK})\b(?! of\b)",
+        lambda day, parts: _length(day, parts, -1),
+    ),
+    _rule(
+        rf"\b(?:(?:in|over|during|within|for) )?(?:the |these )?(?:next|coming) "
+        rf"(?:(?P<few>few|several)|(?P<couple>couple(?: of)?)|(?P<n>{_ENGLISH_NUMBER})) (?P<unit>{_ENGLISH_UNIT})\b",
+        lambda day, parts: _length(day, parts, 1),
+    ),
+    _rule(
+        r"\b(?:in|over|during|within|for) the (?:past) (?P<unit>week|month|year)\b",
+        lambda day, parts: windows.span(day, -1, _unit(parts)),
+    ),
+    _rule(
+        r"\b(?:in|over|during) (?:the )?recent (?P<unit>days|weeks|months)\b",
+        lambda day, parts: windows.span(day, {"day": -7, "week": -5, "month": -4}[_unit(parts)], _unit(parts)),
+    ),
+    _rule(
+        rf"\b(?:on )?(?P<weekday>{_LONG_WEEKDAYS}) (?:of )?(?P<which>last|this|next) week\b",
+        lambda day, parts: windows.weekday_of_week(day, _weekday(parts), _DIRECTIONS[parts["which"]]),
+    ),
+    _rule(
+        r"\b(?:(?:in|over|during|on) the )?(?P<which>last|past|previous|this|next|coming) "
+        r"(?P<unit>week|weekend|month|year)(?:'s)?\b(?! (?:of|tonight|before|after)\b)",
+        _english_calendar,
+    ),
+    _rule(
+        rf"\b(?:on )?(?P<which>last|past|this|next|coming) (?P<weekday>{_LONG_WEEKDAYS}|{_SHORT_WEEKDAYS})"
+        rf"(?:'s)?(?: (?:{_DAY_PART}))?\b(?! \d)",
+        _english_weekday,
+    ),
+    _rule(
+        rf"\b(?:on|by|until|till|since|due|before|from) (?P<weekday>{_LONG_WEEKDAYS}|{_SHORT_WEEKDAYS})"
+        rf"(?: (?:{_DAY_PART}))?\b(?!'s|-|,? (?:the )?\d|,? (?:{_MONTH_NAMES})\b)",
+        lambda day, parts: windows.this_weekday(day, _weekday(parts)),
+    ),
+    _rule(
+        rf"\b(?P<weekday>{_LONG_WEEKDAYS}) (?:morning|afternoon|evening|night)\b",
+        lambda day, parts: windows.this_weekday(day, _weekday(parts)),
+    ),
+    _rule(
+        r"\b(?:on|at|over|during) the weekend\b",
+        lambda day, _: windows.weekend_window(day, 0) + (windows.weekend_window(day, -1) if day.weekday() < 5 else []),
+    ),
+    _rule(
+        rf"\b(?:in )?(?P<which>last|this|next) (?P<month>{_MONTH_NAMES})\b(?! \d)",
+        lambda day, parts: windows.named_month(day, _MONTHS[parts["month"]], _DIRECTIONS[parts["which"]]),
+    ),
+    _rule(
+        rf"\b(?:in )?(?P<month>{_MONTH_NAMES}) (?:of )?(?P<which>last|this|next) year\b",
+        lambda day, parts: [
+            *windows.month_window(date(day.year + _DIRECTIONS[parts["which"]], _MONTHS[parts["month"]], 1), 0),
+        ],
+    ),
+    _rule(
+        r"\b(?:(?:in|over|during) )?(?P<which>last|this|next) (?P<season>spring|summer|autumn|fall|winter)\b",
+        lambda day, parts: windows.season_window(day, _SEASONS[parts["season"]], _DIRECTIONS[parts["which"]]),
+    ),
+    _rule(
+        rf"(?<!within )\bin (?:about )?(?:(?P<few>a few|several)|(?P<couple>a couple(?: of)?)|(?P<half>half a)"
+        rf"|(?P<n>{_ENGLISH_NUMBER})) (?P<unit>{_ENGLISH_UNIT})\b(?!'| of\b| time of\b| or less| flat)",
+        lambda day, parts: _amount(day, parts, 1),
+        is_duration=True,
+    ),
+    Rule(
+        re.compile(r"\b(?:recently|lately|of late)\b"),
+        lambda day, _: [Window(day - timedelta(RECENT_DAYS), day)],
+        queries_only=True,
+    ),
+)
+
+_LAST_GERMAN = r"(?:letzt|vorig|vergangen)(?:e[nrsm]?)"
+_NEXT_GERMAN = r"(?:nachst|naechst|kommend)(?:e[nrsm]?)"
+_THIS_GERMAN = r"dies(?:e[nrsm]?)"
+_WHICH_GERMAN = rf"(?:(?P<last>{_LAST_GERMAN})|(?P<next>{_NEXT_GERMAN})|(?P<this>{_THIS_GERMAN}))"
+
+
+def _german_direction(parts: dict[str, str]) -> int:
+    return -1 if "last" in parts else 1 if "next" in parts else 0
+
+
+def _german_weekday(today: date, parts: dict[str, str]) -> list[Window]:
+    number, weekday = _german_direction(parts), _weekday(parts)
+    if number < 0:
+        return windows.past_weekday(today, weekday)
+    return windows.next_weekday(today, weekday) if number else windows.this_weekday(today, weekday)
+
+
+_GERMAN = (
+    _simple(rf"\b(?:vorgestern)(?: {_GERMAN_DAY_PART})?\b", -2),
+    _simple(rf"\b(?:ubermorgen|uebermorgen)(?: {_GERMAN_DAY_PART})?\b", 2),
+    _simple(rf"\bgestern(?: {_GERMAN_DAY_PART})?\b", -1),
+    _simple(rf"\bheute(?: {_GERMAN_DAY_PART})?\b", 0),
+    _rule(
+        rf"\bvor (?:(?P<few>ein paar|einigen|wenigen|mehreren)|(?P<half>einem halben)|(?P<n>{_GERMAN_NUMBER})) "
+        rf"(?P<unit>{_GERMAN_UNIT}|{_GERMAN_CLOCK})\b",
+        lambda day, parts: _amount(day, parts, -1),
+    ),
+    _rule(
+        rf"\b(?:in|wahrend|waehrend|uber) den (?P<last>{_LAST_GERMAN}) "
+        rf"(?:(?P<few>paar|Tagen)|(?P<n>{_GERMAN_NUMBER})) (?P<unit>{_GERMAN_UNIT})\b",
+        lambda day, parts: _length(day, parts, -1),
+    ),
+    _rule(
+        rf"\b(?:in|wahrend|waehrend) den {_LAST_GERMAN} (?P<unit>tagen|wochen|monaten|jahren)\b",
+        lambda day, parts: _length(day, parts | {"few": "x"}, -1),
+    ),
+    _rule(
+        rf"\b(?:in|wahrend|waehrend) den {_NEXT_GERMAN} "
+        rf"(?:(?P<few>paar)|(?P<n>{_GERMAN_NUMBER})) (?P<unit>{_GERMAN_UNIT})\b",
+        lambda day, parts: _length(day, parts, 1),
+    ),
+    _rule(
+        rf"\b(?:in der |in |am |im )?{_WHICH_GERMAN} "
+        rf"(?P<unit>woche|wochenendes?|monats?|jahr(?:es|e)?)\b(?! (?:des|der|vor|von|meine[rs]|seine[rs]|ihre[rs])\b)",
+        lambda day, parts: _calendar(day, parts, _german_direction(parts)),
+    ),
+    _rule(
+        rf"\b(?:am )?{_WHICH_GERMAN} (?P<weekday>{_GERMAN_WEEKDAYS})"
+        rf"(?: {_GERMAN_DAY_PART})?\b(?!,? (?:den|dem)? ?\d)",
+        _german_weekday,
+    ),
+    _rule(
+        rf"\b(?:im )?{_WHICH_GERMAN} (?P<month>{_MONTH_NAMES})\b(?! \d)",
+        lambda day, parts: windows.named_month(day, _MONTHS[parts["month"]], _german_direction(parts)),
+    ),
+    _rule(
+        rf"\b(?:im )?{_WHICH_GERMAN} (?P<season>fruhling|fruehling|fruhjahr|fruehjahr|sommer|herbst|winter)\b",
+        lambda day, parts: windows.season_window(day, _SEASONS[parts["season"]], _german_direction(parts)),
+    ),
+    _rule(
+        rf"\b(?:am|bis|seit|ab|bis zum|vom) (?P<weekday>{_GERMAN_WEEKDAYS})(?:{_GERMAN_DAY_PART}| {_GERMAN_DAY_PART})?"
+        rf"\b(?!,? (?:den|dem)? ?\d)",
+        lambda day, parts: windows.this_weekday(day, _weekday(parts)),
+    ),
+    _rule(
+        r"\bam wochenende\b",
+        lambda day, _: windows.weekend_window(day, 0) + (windows.weekend_window(day, -1) if day.weekday() < 5 else []),
+    ),
+    _simple(r"\bmorgen(?: (?:fruh|frueh|vormittag|mittag|nachmittag|abend|nacht))?\b", 1),
+    _rule(
+        rf"\bin (?:(?P<few>ein paar|einigen|wenigen)|(?P<half>einem halben)|(?P<n>{_GERMAN_NUMBER})) "
+        rf"(?P<unit>{_GERMAN_UNIT})\b(?! (?:vor|nach)\b)",
+        lambda day, parts: _amount(day, parts, 1),
+        is_duration=True,
+    ),
+    Rule(
+        re.compile(r"\b(?:kurzlich|kuerzlich|neulich|letztens|vor kurzem|in letzter zeit|in der letzten zeit)\b"),
+        lambda day, _: [Window(day - timedelta(RECENT_DAYS), day)],
+        queries_only=True,
+    ),
+)
+
+_CHINESE_DAYS: Final = _words(
+    **{
+        "-3": "大前天", "-2": "前天 前日 前晚", "-1": "昨天 昨日 昨晚 昨夜 昨早",
+        "0": "今天 今日 今早 今晚 今晨 今夜", "1": "明天 明日 明早 明晚 明晨", "2": "后天 后日", "3": "大后天",
+    }
+)  # fmt: skip
+_CHINESE_YEARS: Final = {"大前年": -3, "前年": -2, "去年": -1, "今年": 0, "本年": 0, "明年": 1, "后年": 2}
+_CHINESE_WEEK = r"个?(?:星期|礼拜|周)"
+_CHINESE_WHICH = r"(?P<which>上上|下下|上一?|这一?|本|下一?)"
+_CHINESE_STEPS: Final = {"上上": -2, "上": -1, "上一": -1, "这": 0, "这一": 0, "本": 0, "下": 1, "下一": 1, "下下": 2}
+_HAN_MONTH = r"1[0-2]|[1-9]|0[1-9]|十[一二]?|[一二三四五六七八九]"
+_HAN_DAY = r"[12]\d|3[01]|0?[1-9]|[二三]?十[一二三四五六七八九]?|[一二三四五六七八九]"
+
+
+def _han_number(written: str) -> int:
+    return dates.number_of(written) or 0
+
+
+def _chinese_year(today: date, parts: dict[str, str]) -> list[Window]:
+    year = today.year + _CHINESE_YEARS[parts["year"]]
+    if "season" in parts:
+        first = date(year, 3 * _SEASONS[parts["season"]] + 3, 1)
+        return [Window(first, windows.month_window(first, 2)[0].last)]
+    if "month" not in parts:
+        return windows.year_window(today, year - today.year)
+    first = date(year, _han_number(parts["month"]), 1)
+    if "day" in parts:
+        return windows.day_window(first.replace(day=_han_number(parts["day"])), 0)
+    return windows.month_window(first, 0)
+
+
+def _chinese_month(today: date, parts: dict[str, str]) -> list[Window]:
+    [window] = windows.month_window(today, _CHINESE_STEPS[parts["which"]])
+    if "day" in parts:
+        return windows.day_window(window.first.replace(day=_han_number(parts["day"])), 0)
+    return [window]
+
+
+def _chinese_week(today: date, parts: dict[str, str]) -> list[Window]:
+    week = _CHINESE_STEPS[parts["which"]]
+    if "end" in parts:
+        return windows.weekend_window(today, week)
+    return (
+        windows.weekday_of_week(today, _weekday(parts), week)
+        if "weekday" in parts
+        else windows.week_window(today, week)
+    )
+
+
+_CHINESE = (
+    _rule(
+        rf"(?P<day>{_any_of(_CHINESE_DAYS)})(?:[早晚]上|上午|下午|中午|凌晨|傍晚|夜里|清晨)?",
+        lambda day, parts: windows.day_window(day, int(_CHINESE_DAYS[parts["day"]])),
+    ),
+    _rule(
+        rf"(?P<year>{_any_of(_CHINESE_YEARS)})的?(?:(?P<month>{_HAN_MONTH})月份?(?:(?P<day>{_HAN_DAY})[日号])?"
+        rf"|(?P<season>[春夏秋冬])[天季]?)?",
+        _chinese_year,
+    ),
+    _rule(
+        rf"{_CHINESE_WHICH}(?:{_CHINESE_WEEK}(?:(?P<weekday>[一二三四五六日天])|(?P<end>末))?)",
+        _chinese_week,
+    ),
+    _rule(rf"{_CHINESE_WHICH}(?:个月份?|月份?)(?:(?P<day>{_HAN_DAY})[日号])?", _chinese_month),
+    _rule(
+        rf"(?:最近|过去|近|这)的?(?:(?P<few>几|数)|(?P<half>半年)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT})?"
+        rf"(?:里|内|以来|来)?",
+        lambda day, parts: _length(day, parts, -1) if "unit" in parts or "half" in parts else [],
+    ),
+    _rule(
+        rf"(?:未来|接下来|今后|往后)的?(?:(?P<few>几|数)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT})",
+        lambda day, parts: _length(day, parts, 1),
+    ),
+    _rule(
+        rf"(?:(?P<few>几|好几|数)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT}|个?小时|分钟)(?:之|以)?前",
+        lambda day, parts: _amount(day, parts, -1),
+    ),
+    _rule(r"(?P<half>半年)(?:多)?(?:之|以)?前", lambda day, parts: _amount(day, parts, -1)),
+    _rule(
+        r"前(?P<few>几|两)(?P<unit>天|周|个?星期|个月|年)",
+        lambda day, parts: windows.between(day, (1, 7), _unit(parts), -1),
+    ),
+    _rule(
+        rf"(?:(?P<few>几|数)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT})(?:之|以)?后(?!来)",
+        lambda day, parts: _amount(day, parts, 1),
+        is_duration=True,
+    ),
+    _rule(
+        r"(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])(?:[早晚]上|上午|下午|中午)?",
+        lambda day, parts: windows.this_weekday(day, _weekday(parts)),
+    ),
+    _rule(
+        r"(?:周末)",
+        lambda day, _: windows.weekend_window(day, 0) + (windows.weekend_window(day, -1) if day.weekday() < 5 else []),
+    ),
+    Rule(
+        re.compile(r"(?:最近|近来|近期|前阵子|前段时间|这阵子|这段时间)"),
+        lambda day, _: [Window(day - timedelta(RECENT_DAYS), day)],
+        queries_only=True,
+    ),
+)
+RULES: Final = (*_ENGLISH, *_GERMAN, *_CHINESE)
+
+
+_WORK = "song|film|movie|book|novel|album|band|poem|title|magazine|newspaper|paper"
+_TIME_WORD = (
+    r"(?:yesterday|today|tomorrow|tonight|last (?:night|week|year|month)|next (?:week|year)"
+    r"|day (?:after tomorrow|before yesterday))"
+)
+_POSITION = r"(?:last|first|second|third|final|next|previous|past)"
+_ANY_UNIT = (
+    rf"(?:days?|weeks?|weekends?|months?|years?|nights?|mornings?|{_LONG_WEEKDAYS}|spring|summer|autumn|fall|winter)"
+)
+_GERMAN_POSITION = r"(?:letzt|erst|zweit|vorletzt|vorig|nachst|naechst)e[rsnm]?"
+_ANY_GERMAN_UNIT = rf"(?:tage?n?|wochen?|monat[es]?n?|jahre?n?s?|wochenendes?|{_GERMAN_WEEKDAYS})"
+# "in the last week" is a time; "the last week" alone is one of many.
+_UNLED = "".join(rf"(?<!\b{word} )" for word in ("in", "over", "during", "within", "for", "from", "wahrend", "uber"))
+SKIPPED = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # English
+        (
+            rf"\b(?:{_WORK}|(?:{_WORK}|it|is|was|one) (?:called|titled|named|entitled)"
+            rf"|who (?:wrote|sang|sings|sing|directed|composed|covered|recorded)) (?:the )?{_TIME_WORD}\b"
+            r"(?! (?:did|do|was|i)\b)"
+        ),
+        r"\b(?:every|each|per|other|any|some|one|black|good|taco|cyber|bloody|ruby|super|palm|easter|ash|fat)"
+        r" (?:other )?(?:days?|weeks?|weekends?|months?|years?|night|morning|" + _LONG_WEEKDAYS + r")s?\b",
+        rf"\b(?:{_LONG_WEEKDAYS})s\b",
+        rf"\b(?:{_LONG_WEEKDAYS})(?:\.com| night (?:football|live|lights|fever)| times| blues)",
+        rf"\b(?:from |between )?(?:{_LONG_WEEKDAYS}) (?:to|through|thru|and|until|till) (?:{_LONG_WEEKDAYS})\b",
+        rf"\bon an? (?:{_LONG_WEEKDAYS})\b|\bfriday the (?:13th|thirteenth)\b",
+        rf"{_UNLED}\bthe (?:very )?{_POSITION} {_ANY_UNIT}\b",
+        rf"\b(?:an?|my|our|his|her|their|your|its|that|whose) (?:very )?{_POSITION} {_ANY_UNIT}\b",
+        r"\b(?:first|second|third|final|last) (?:day|week|month|year|night|weekend)s? of\b",
+        (
+            r"\b(?:usa|psychology|russia|history|christianity|physics|medicine|economics) today\b|\btoday show\b"
+            r"|\btonight show\b|\btoday's (?:world|society|youth|standards|market|age|kids|generation)\b"
+        ),
+        (
+            r"\b(?:no|better|brighter|world of|stars of|city of|leaders of|house of|land of) tomorrow\b"
+            r"|\btomorrow (?:never|people|is another day|land|war)\b|\btomorrow x\b"
+        ),
+        (
+            r"\b(?:times?|once|twice|often|much|many|hours?|days?|nights?) (?:in|a|per|every) (?:an? )?"
+            r"(?:day|week|month|year)\b"
+        ),
+        r"\byesterday once more\b|\b(?:born|yesterday)'s (?:enterprise|children)\b|\bborn yesterday\b",
+        r"\blast (?:week|year) tonight\b|\blast christmas\b|\bnext day (?:delivery|shipping)\b",
+        r"\blong ago\b|\bhow (?:many|long) \w+ ago\b|\b(?:mid|late|early)-?(?:morning|week)\b",
+        r"\b(?:the|a) (?:few|couple of) (?:days|weeks|months|years) (?:before|after|later|earlier)\b",
+        # German
+        (
+            r"\b(?:am|guten?|jede[nrms]?|der|den|dem|diese[nrm]?|eine[nsm]?|schone[nr]?|gegen|fruhen|nachste[nr]|jenem|"
+            r"grauer|bis zum|ganze[nr]|vor)\s+morgen\b"
+        ),
+        (
+            r"\bvon heute auf morgen\b|\bvon gestern(?= (?:sein|bin|bist|ist|sind)\b)|\bschnee von gestern\b"
+            r"|\bheute(?:-show|[ -]journal)|\bewig gestern\w*|\bheute oder morgen\b|\bheutzutage\b"
+        ),
+        rf"{_UNLED}\b(?:die|der|das|den|dem|des) {_GERMAN_POSITION} {_ANY_GERMAN_UNIT}\b",
+        rf"\b(?:mein|sein|ihr|unser|eur|kein|ein)e?[rsnm]? {_GERMAN_POSITION} {_ANY_GERMAN_UNIT}\b",
+        (
+            rf"\b(?:jede[nrsm]?|immer)\s+(?:(?:zweite[nrs]?)\s+)?(?:tag|woche|monat|jahr|wochenende|{_GERMAN_WEEKDAYS})\b"
+            rf"|\b(?:{_GERMAN_WEEKDAYS})s\b|\bvon (?:{_GERMAN_WEEKDAYS}) bis (?:{_GERMAN_WEEKDAYS})\b"
+        ),
+        r"\b(?:mal|oft|haufig|stunden|tage) (?:in der|pro|im|am|in einer|in einem) (?:tag|woche|monat|jahr)\b",
+        # Chinese
+        r"今日头条|明日方舟|明日之后|明天会更好|昨日重现|今日(?:美|资)?(?:说法|资讯)|今天头条|明日香|明日花|昨日青空",
+        r"(?<=[以今之然最随])后天(?=天)|(?<!大)后天(?=[性失培形环教养习缺免]|的?努力|的?因素)",
+        r"日本(?=[周月年])|(?<=[海水湖江天])上月|上月(?=[球亮饼光])|下月(?=[球亮光])|(?<=天)下周|网上周",
+        r"每个?(?:周|星期|礼拜)[末一二三四五六日天]|(?:周|星期)[一二三四五六日天][到至和](?:周|星期)?[一二三四五六日天]",
+        r"最近的|离\S{0,10}最近|(?:走|靠|挨|谁|哪里|哪个|哪家)(?:得)?最近",
+        r"(?:第|前)[一二三四五六七八九十两\d]+(?:天|周|年|个月)|周末愉快|[一二三四五六七八九十\d]周年",
+        r"(?<=[一二三四五六七八九十几半\d])周[一](?=[次回])|周[日天](?=[报])|一[周天年](?:之计|到头)",
+    )
+)
+PAST = re.compile(
+    r"\b(?:did|were|took|had|made|built|wrote|read|learned|learnt|finished|sold|won|lost|ran|got|\w{3,}ed"
+    r"|hat|habe|haben|hatte|hatten|war|waren|wurde|wurden)\b|[了过]"
+)

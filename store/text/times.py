@@ -1,0 +1,161 @@
+"""Read relative expressions of time: "yesterday", "two months ago", 上周三, "letzten Dienstag".
+
+An expression becomes a window of days, and a window becomes tokens of the index. Those of a query find the messages of
+these days (`d:2026-06-09`; whole months are `said-m:2026-05`) and texts that name them. Those of a message say which
+days its text means, counted from its own time, so that "Tomorrow I fly" is found by its date.
+
+Precision comes first: titles, habits ("every Friday"), durations and expressions that count from another day ("the day
+after I moved") are not read. Patterns are matched with text that `normalize.fold` has folded.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from typing import Final, NamedTuple
+
+from store.text.normalize import fold
+from store.text.time_expressions import PAST, RULES, SKIPPED
+from store.text.time_windows import Window
+
+MAX_DAYS: Final = 46
+"""The length of the longest window whose tokens are days; those of a longer one are months."""
+_MAX_MONTHS = 36
+_MASK = "\uffff"
+
+
+class Times(NamedTuple):
+    """The tokens of the days that a text means, and the folded text without the expressions that were read."""
+
+    tokens: tuple[str, ...]
+    rest: str
+
+
+def may_mention(text: str) -> bool:
+    """Return False if a text certainly has no expression that `query_times` reads. Costs a few microseconds."""
+    return _HINT.search(text) is not None
+
+
+def query_times(query: str, now: datetime) -> Times:
+    """Return the tokens of the messages of the time that a query means; `now` is in the zone of the user.
+
+    Without such a time: no tokens, and the folded query. "now", "currently" and 现在 mean no time.
+    """
+    folded = fold(query)
+    if not _HINT.search(query):
+        return Times((), folded)
+    windows, rest = _read(query, folded, now.date())
+    return Times(tuple(dict.fromkeys(token for window in windows for token in _query_tokens(window))), rest)
+
+
+def message_tokens(text: str, folded: str, day: date) -> list[str]:
+    """Return the tokens of the days that a message means; none for its own `day`, which is indexed with every message.
+
+    `text` is the original, in which capitals mark titles.
+    """
+    if not _HINT.search(text):
+        return []
+    windows, _ = _read(text, folded, day, is_query=False)
+    found = (token for window in windows if window != (day, day) for token in _mention_tokens(window))
+    return list(dict.fromkeys(found))
+
+
+def window_of(text: str, now: datetime) -> Window | None:
+    """Return the days that a text means as a whole, such as "last week"; None if it says anything else or nothing."""
+    windows, rest = _read(text, fold(text), now.date())
+    if not windows or rest.strip(" .,'"):
+        return None
+    return Window(min(one.first for one in windows), max(one.last for one in windows))
+
+
+def _query_tokens(window: Window) -> Iterator[str]:
+    years = range(window.first.year, window.last.year + 1)
+    if window.first == date(window.first.year, 1, 1) and window.last == date(window.last.year, 12, 31):
+        yield from (f"y:{year}" for year in years)
+    if window.is_whole or (window.last - window.first).days > MAX_DAYS:
+        for year, month in _months(window):
+            yield f"said-m:{year}-{month:02}"
+            yield f"m:{year}-{month:02}"
+    else:
+        yield from (f"d:{day}" for day in _days(window))
+
+
+def _mention_tokens(window: Window) -> Iterator[str]:
+    if (window.last - window.first).days > MAX_DAYS and not window.is_whole:
+        return
+    if window.first.year < window.last.year or (window.is_whole and window.first.month != window.last.month):
+        yield from (f"y:{year}" for year in range(window.first.year, window.last.year + 1))
+        return
+    for year, month in _months(window):
+        yield f"m:{year}-{month:02}"
+        yield f"mo:{month:02}"
+    if not window.is_whole:
+        for day in _days(window):
+            yield f"d:{day}"
+            yield f"md:{day:%m-%d}"
+
+
+def _days(window: Window) -> Iterator[date]:
+    for number in range(min((window.last - window.first).days, MAX_DAYS) + 1):
+        yield window.first + timedelta(number)
+
+
+def _months(window: Window) -> Iterator[tuple[int, int]]:
+    first, last = (day.year * 12 + day.month - 1 for day in window)
+    for number in range(first, min(last, first + _MAX_MONTHS) + 1):
+        yield number // 12, number % 12 + 1
+
+
+def _read(text: str, folded: str, today: date, *, is_query: bool = True) -> tuple[list[Window], str]:
+    """Return the windows that a text means, and the folded text without what was read."""
+    masked = _TITLE_PARTS.sub(_mask, folded) if '"' in folded or "《" in folded or "「" in folded else folded
+    for title in {match[0].casefold() for match in _CAPITAL.finditer(text)}:
+        masked = masked.replace(title, _MASK * len(title))
+    for skipped in SKIPPED:
+        masked = skipped.sub(_mask, masked)
+    found: list[tuple[int, list[Window]]] = []
+    rest = list(folded)
+    for rule in RULES:
+        for match in rule.pattern.finditer(masked):
+            if (rule.queries_only and not is_query) or (rule.is_duration and PAST.search(_clause(masked, match))):
+                continue
+            try:
+                windows = rule.windows(today, {name: value for name, value in match.groupdict().items() if value})
+            except (OverflowError, ValueError):  # years before 1 or after 9999
+                continue
+            if windows:
+                found.append((match.start(), windows))
+                if not rule.is_duration:
+                    rest[match.start() : match.end()] = " " * (match.end() - match.start())
+                masked = masked[: match.start()] + _MASK * len(match[0]) + masked[match.end() :]
+    found.sort(key=lambda item: item[0])
+    return [window for _, windows in found for window in windows], "".join(rest)
+
+
+def _mask(match: re.Match[str]) -> str:
+    return _MASK * len(match[0])
+
+
+def _clause(text: str, match: re.Match[str]) -> str:
+    """Return the words of the clause before a match."""
+    return re.split(r"[.!?;。！？；]", text[max(0, match.start() - 80) : match.start()])[-1]
+
+
+# Titles: text in quotation marks, and a time word with a capital letter inside a sentence ("Who sang Yesterday?").
+_TITLE_PARTS = re.compile('"[^"\n]{1,60}"|《[^》\n]{1,60}》|「[^」\n]{1,60}」')
+_CAPITAL = re.compile(
+    r"(?<=[a-z0-9,;] )(?:The )?(?:Day (?:After|Before) )?(?:Yesterday|Today|Tomorrow|Tonight)\b"
+    r"|(?<=[a-z0-9,;] )(?:Last|This|Next|Every) (?:Week|Month|Year|Night|Weekend|Summer|Winter|Spring|Monday|Tuesday|"
+    r"Wednesday|Thursday|Friday|Saturday|Sunday|Christmas)\b"
+)
+
+_HINT = re.compile(
+    r"(?i:\b(?:yest?erday|today|tom+or+ow|tonight|ago|back|recent(?:ly)?|lately|of late|(?:day|days|week|weeks|month|"
+    r"months|year|years|weekend|fortnight|night|morning|afternoon|evening|spring|summer|autumn|fall|winter)"
+    r"|(?:last|this|next|past|coming)\s+\w+"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:on|by|until|till|since|due)\s(?:mon|tue|wed|thu|fri)\w*"
+    r"|(?:vor)?gestern|heute|(?:über|ueber|uber|u\u0308ber)?morgen|wochen?|wochenendes?|monat\w{0,2}|jahr\w{0,2}|tage?n?"
+    r"|stunden?|minuten?|letzt\w{1,2}|letztens|vorige\w?|vergangene\w?|k(?:ü|ue|u\u0308)rzlich|neulich|kurzem"
+    r"|(?:(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|sonnabend)\w*)\b)"
+    r"|[昨今明前后後]天|[昨今明前後后]日|[昨今明][早晚晨夜]|前晚|[去今明前后後本]年|周|週|星期|礼拜|禮拜|月|最近|近|过去|過去"
+    r"|未来|未來|接下来|接下來|今后|今後|天|年前|年后|年後|小时前|小時前|分钟前|分鐘前|前[几幾两兩]|前阵子|前陣子|这阵子|這陣子"
+)
