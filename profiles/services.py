@@ -5,6 +5,7 @@ A lock on the user's row serializes changes.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Required, TypedDict, Unpack, cast
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from accounts import zones
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser
 from core.errors import Conflict, existing
@@ -84,6 +86,13 @@ def read_both(user_pk: UUID) -> dict[Kind, Document]:
         kind: document_of(rows[kind]) if kind in rows else Document(kind=kind, content=model())
         for kind, model in MODELS.items()
     }
+
+
+def time_zone_of(user_pk: UUID) -> str:
+    """Return the time zone as the profile says it; empty without one, or if the document is disabled. One statement."""
+    rows = ProfileMemory.objects.filter(owner_id=user_pk, memory_type="user", status=Status.ACTIVE)
+    found = rows.values_list("content__timezone", flat=True).first()
+    return found if isinstance(found, str) else ""
 
 
 def write(user_pk: UUID, kind: Kind, content: Mapping[str, Any] | Content, **terms: Unpack[Terms]) -> Document:
@@ -234,6 +243,7 @@ def _save(
 ) -> None:
     row.version += 1
     row.save()
+    transaction.on_commit(partial(zones.forget, user.pk))
     row.revisions.create(
         version=row.version,
         action=action,

@@ -20,7 +20,7 @@ MAX_TOP_K: Final = 100
 UNCOUNTED_TYPES: Final = frozenset({"profile", "unprocessed_message"})
 """Hits of these types do not count toward `top_k`."""
 PARTICIPANT_CATEGORY: Final = "full_context_others"
-ENVELOPE: Final = ("sender_name", "tool_calls", "tool_call_id", "is_participant")
+ENVELOPE: Final = ("sender_name", "tool_calls", "tool_call_id", "is_participant", "utc_offset")
 """The optional fields of a message, which the payloads of memories hold beside `role`."""
 FILE_SPAN_MS: Final = 10_000
 """Milliseconds reserved in a session for the parts of one file, as each part needs a separate time."""
@@ -82,6 +82,7 @@ class Message:
 
     `tool_calls` are as OpenAI's API writes them: `{"id", "type", "function": {"name", "arguments"}}`. `is_participant`:
     a person other than the user wrote it, with the role `user`. It is a memory of the user nevertheless.
+    `utc_offset`: the minutes from UTC where and when it was written, which decide on its day.
     """
 
     sender_id: str
@@ -92,6 +93,7 @@ class Message:
     tool_calls: Sequence[Mapping[str, Any]] = ()
     tool_call_id: str | None = None
     is_participant: bool = False
+    utc_offset: int = 0
 
     @property
     def envelope(self) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def _row(
         created_at_ms=last.created_at_ms,
         origin=Memory.Origin.EXTRACTED,
         sources=[row.memory_id for row in sources],
-        payload=dict(payload or {}),
+        payload={name: last.payload[name] for name in ("utc_offset",) if name in last.payload} | dict(payload or {}),
     )
 
 

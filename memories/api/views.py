@@ -39,6 +39,7 @@ from memories.services import decisions, lookup
 from memories.services.add import add, flush
 from memories.services.lookup import MemoryRef, owner_of
 from memories.services.search_log import logged_search
+from memories.services.zones import unknown_zone
 from remote import queries as remote
 from store.types import Owner
 
@@ -68,11 +69,13 @@ class MemoryViewSet(ViewSet):
         answer = logged_search(owner, body.command(), interface="rest")
         document = rendering.search_answer(answer, explain=body.explain, context=body.context, raw=body.raw)
         is_default, is_short = "scope" not in body.model_fields_set, len(answer.results) < FEW_RESULTS
-        if not (is_default and is_short and queries.has_other_sessions(owner, body.conversation_id)):
+        leaves_out = is_default and is_short and queries.has_other_sessions(owner, body.conversation_id)
+        hints = [hint for hint in (LEFT_OUT if leaves_out else None, unknown_zone(body.timezone or "")) if hint]
+        if not hints:
             return Response(document)
         language = language_of(request)
         with translation.override(language):
-            document["meta"]["hint"] = localized(LEFT_OUT)
+            document["meta"]["hint"] = " ".join(map(localized, hints))
         return Response(document, headers=language_headers(language))
 
     @extend_schema(
@@ -254,8 +257,8 @@ class MessageViewSet(ViewSet):
         result = add(owner_of(caller(request), body.app_id, body.project_id), body.command())
         language = language_of(request)
         with translation.override(language):
-            answer = rendering.added(body.session_id, result)
-        return Response(answer, headers=language_headers(language) if result.kept_as_text else None)
+            answer = rendering.added(body.session_id, result, unknown_zone(body.timezone or ""))
+        return Response(answer, headers=language_headers(language) if "warnings" in answer else None)
 
     @extend_schema(
         operation_id="flush_session",

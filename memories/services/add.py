@@ -22,6 +22,7 @@ from core.errors import (
 )
 from core.messages import Translatable as _
 from core.network.url_policy import AddressPolicy, BadAddress, NotAllowed, check_uri
+from core.zones import offset_minutes
 from documents import mime_types
 from documents.mime_types import ContentType
 from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
@@ -29,6 +30,7 @@ from engines.registry import get_engine
 from memories.services import files
 from memories.services.files import InlineFile
 from memories.services.lookup import require_own_session
+from memories.services.zones import zone_of_user
 from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota
@@ -70,11 +72,15 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class AddCommand:
-    """Messages for a session. `participants` are the people beside the user, with the names of those who have one."""
+    """Messages for a session. `participants` are the people beside the user, with the names of those who have one.
+
+    `zone` is the time zone that the request names; empty: that of the user's profile.
+    """
 
     session_id: str
     messages: tuple[NewMessage, ...]
     participants: Mapping[str, str | None] = field(default_factory=dict)
+    zone: str = ""
 
 
 def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> AddResult:
@@ -88,6 +94,7 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
     """
     engine = engine or get_engine()
     not_allowed = _check(owner, command)
+    zone = zone_of_user(owner.user_pk, command.zone)
     messages: list[Message] = []
     attachments: dict[tuple[int, int], Attachment] = {}
     inline: list[InlineFile] = []
@@ -113,6 +120,7 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
                 message.tool_calls,
                 message.tool_call_id,
                 is_participant,
+                offset_minutes(zone, message.timestamp_ms),
             )
         )
     with _stored(owner, inline):

@@ -17,6 +17,7 @@ from core.persistence.checked_rows import check_row
 from core.persistence.database_errors import database_errors
 from core.times import to_ms
 from memories.services.lookup import require_own_session
+from memories.services.zones import offset_of, zone_of_user
 from store import browse, sessions, writes
 from store.categories import CATEGORIES
 from store.cover import is_attached
@@ -50,6 +51,7 @@ def add_by_hand(
     text = text.strip()
     _check(category, text, agent_id, importance)
     require_own_session(owner, session_id)
+    now_ms = to_ms(timezone.now())
     memory = Memory(
         memory_id=str(uuid.uuid4()),
         agent_id=agent_id,
@@ -59,8 +61,9 @@ def add_by_hand(
         speaker=agent_id or owner.user_id,
         text=text,
         importance=importance,
-        created_at_ms=to_ms(timezone.now()),
+        created_at_ms=now_ms,
         origin=origin,
+        payload=offset_of(zone_of_user(owner.user_pk), now_ms),
     )
     check_row(memory)
     entry = entry_of(memory)

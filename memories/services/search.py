@@ -25,6 +25,7 @@ from memories import queries
 from memories.queries import ActiveOverride, Decisions
 from memories.services import answers
 from memories.services.scoped_hits import SCOPES, Scope, ScopedHit, SearchCommand
+from memories.services.zones import with_local_now
 from resources.queries import AttachmentRow, attachments_of, searchable_sessions
 from store import filters
 from store.models import IS_LIVE, Memory, owned_by
@@ -78,6 +79,7 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
     At most `top_k` per scope, not counting profiles and unprocessed messages. Raises: `InvalidInput` for filters and a
     method that the engine lacks, and the engine's errors.
     """
+    command = with_local_now(command, owner.user_pk)
     with search_lock_on_sqlite():
         if command.filters:
             filters.parse(command.filters)  # refuses wrong filters even if no scope has sessions
@@ -260,6 +262,7 @@ def find_hidden_hits(owner: Owner, command: SearchCommand, *, engine: Engine | N
     """
     method = "hybrid" if command.method == "agentic" else command.method
     command = replace(command, method=method, include_profile=False, with_hidden=True)
+    command = with_local_now(command, owner.user_pk)
     with search_lock_on_sqlite():
         requests = scope_requests(owner, command)
         results = (engine or get_engine()).search(owner, list(requests.values()))

@@ -27,6 +27,7 @@ from core.persistence.files import require_free, stored_files, temporary_file, w
 from memories.models import Override
 from memories.services import manual
 from memories.services.lookup import require_own_session
+from memories.services.zones import offset_of, zone_of_user
 from operations import files, jobs
 from operations.commands import Report, no_report
 from operations.importers.sources import READERS, Found, Left, read
@@ -124,6 +125,7 @@ class Request:
         payload = {"imported_from": self.source, "source_id": found.source_id, **found.details}
         if found.agent_id != agent_id:
             payload["agent_id"] = found.agent_id
+        payload |= offset_of(zone_of_user(self.owner.user_pk), found.created_at_ms)
         return Memory(
             memory_id=found.memory_id or str(uuid.uuid5(_NAMESPACE, f"{self.source}:{found.source_id}")),
             agent_id=agent_id,

@@ -11,6 +11,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from functools import lru_cache
 from typing import NamedTuple, Self
 
@@ -23,11 +24,13 @@ from documents.mime_types import search_words_of
 from store.index import VENDORS
 from store.index.schema import PREFIX_CHARS, mark_of
 from store.models import IndexStatistics, Memory, State, owner_values
+from store.text import times
 from store.text.tokens import TOKENIZER_VERSION, day_tokens, tokenize, weight
 from store.types import Owner
 
 _BATCH_ROWS = 200
 _DAY_MS = 86_400_000
+_MINUTE_MS = 60_000
 MAX_COUNT = 255
 """The highest count stored of a term in a memory: its weight in BM25 hardly grows beyond."""
 PENDING = Q(is_indexed=False) & ~Q(state=State.PURGED)
@@ -73,8 +76,9 @@ class IndexEntry(NamedTuple):
 
 def entry_of(memory: Memory) -> IndexEntry:
     """Return the index entry of a memory. It depends on its row alone: removing needs the same tokens again."""
-    tokens = _tokens_of(memory)
+    tokens, meant = _tokens_of(memory)
     length = weight(tokens)
+    tokens += meant
     if len(tokens) <= MAX_COUNT:
         return IndexEntry(" ".join(tokens), length)
     return IndexEntry.of({token: min(count, MAX_COUNT) for token, count in Counter(tokens).items()}, length)
@@ -173,28 +177,35 @@ def _content_of(memory: Memory) -> tuple[object, ...]:
     return memory.is_indexed, memory.text, memory.chunk_index, memory.created_at_ms, memory.payload
 
 
-def _tokens_of(memory: Memory) -> list[str]:
+def _tokens_of(memory: Memory) -> tuple[list[str], list[str]]:
     """Return the tokens of the text, then once each the tokens of its context that the text lacks.
 
-    The context of a message is its day; that of a passage is the name, title and heading of its document. The first
+    And those of the days that a message means ("tomorrow"), which do not make it longer. The context of a message is
+    its day where it was written; that of a passage is the name, title and heading of its document. The first
     passage repeats the name and adds words for the file type: a search for the document ranks its beginning first.
     """
     tokens = tokenize(memory.text)
     if memory.chunk_index is None:
-        return tokens + [token for token in _tokens_of_day(memory.created_at_ms // _DAY_MS) if token not in tokens]
+        offset = memory.payload.get("utc_offset")
+        local_ms = memory.created_at_ms + (offset * _MINUTE_MS if isinstance(offset, int) else 0)
+        day, tokens_of_day = _day(local_ms // _DAY_MS)
+        meant = times.message_tokens(memory.text, day, tokens)
+        tokens += [token for token in tokens_of_day if token not in tokens]
+        return tokens, [token for token in meant if token not in tokens]
     context = " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "heading"))
     known = set(tokens)
     tokens += [token for token in dict.fromkeys(tokenize(context)) if token not in known]
     if memory.chunk_index == 0:
         names = " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "description"))
         tokens += tokenize(names) + tokenize(search_words_of(memory.payload.get("mime_type")))
-    return tokens
+    return tokens, []
 
 
 @lru_cache(maxsize=1024)
-def _tokens_of_day(number: int) -> tuple[str, ...]:
-    """Return the tokens of a day, given in days since 1970 in UTC."""
-    return tuple(day_tokens(readable.moment(number * _DAY_MS).date()))
+def _day(number: int) -> tuple[date, tuple[str, ...]]:
+    """Return a day, given in days since 1970, and its tokens."""
+    day = readable.moment(number * _DAY_MS).date()
+    return day, tuple(day_tokens(day))
 
 
 def _update_statistics(cursor: CursorWrapper, owner: Owner, documents: int, tokens: int) -> str:

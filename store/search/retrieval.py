@@ -5,6 +5,7 @@ were left out, if no other term of a query matches.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -20,7 +21,8 @@ from store.search.plan import SearchPlan, plan_for, space_for
 from store.search.ranking import Flags, KeywordScores, QueryTerms, Score
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot, places_of
 from store.text.related import related_tokens
-from store.text.tokens import query_tokens
+from store.text.times import query_times
+from store.text.tokens import query_tokens, without_stop_words
 from store.types import Hit, Owner, SearchRequest, SearchResult
 from store.vectors import spaces, vector_pages
 from store.vectors.spaces import Serving
@@ -83,9 +85,11 @@ def rank(
     return [ranker.best(request, plan) for request in requests], ranker.degraded(plan)
 
 
-def terms_of(query: str, *, with_related: bool) -> QueryTerms:
-    """Return the terms of a query: its tokens, and those of related words."""
-    own = query_tokens(query)[:MAX_TERMS]
+def terms_of(request: SearchRequest, *, with_related: bool) -> QueryTerms:
+    """Return the terms of a query: its tokens, those of the days that it means, and those of related words."""
+    times = query_times(request.query, request.now or datetime.now(UTC))
+    words = query_tokens(times.rest)
+    own = [*times.tokens, *(without_stop_words(words) if times.tokens else words)][:MAX_TERMS]
     return QueryTerms.of(own, related_tokens(own)[:MAX_RELATED_TERMS] if with_related else ())
 
 
@@ -125,8 +129,8 @@ def _ranker(
 
     Common terms are left out, unless no other term of a query matches. Raises: `EmbeddingSpaceChanged`.
     """
-    by_keyword = [request.query for request, plan in zip(requests, plans, strict=True) if plan.method != "vector"]
-    terms = {query: terms_of(query, with_related=with_related) for query in dict.fromkeys(by_keyword)}
+    by_keyword = [request for request, plan in zip(requests, plans, strict=True) if plan.method != "vector"]
+    terms = {request.query: terms_of(request, with_related=with_related) for request in by_keyword}
     if all(plan.vector is None for plan in plans):
         space = None
     if not any(one.own for one in terms.values()) and space is None:

@@ -9,25 +9,35 @@ after I moved") are not read. Patterns are matched with text that `normalize.fol
 """
 
 import re
-from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from functools import partial
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from store.text.normalize import fold
-from store.text.time_expressions import PAST, RULES, SKIPPED
+from store.text.time_expressions import PAST, RULES, SKIPPED, Rule
 from store.text.time_windows import Window
 
 MAX_DAYS: Final = 46
 """The length of the longest window whose tokens are days; those of a longer one are months."""
+MAX_READ: Final = 32
+"""The number of expressions that are read in one text."""
 _MAX_MONTHS = 36
 _MASK = "\uffff"
+_CLAUSE_END = re.compile("[.!?;。！？；]")
 
 
 class Times(NamedTuple):
-    """The tokens of the days that a text means, and the folded text without the expressions that were read."""
+    """The tokens of the days that a query means, and the folded query without the expressions that were read.
+
+    `spans` are the same days from the asker's midnight to midnight, as Unix milliseconds `first <= time < end`: they
+    find what was said then in whatever zone, where `tokens` go by the day of the one who said it.
+    """
 
     tokens: tuple[str, ...]
     rest: str
+    spans: tuple[tuple[int, int], ...] = ()
 
 
 def may_mention(text: str) -> bool:
@@ -44,18 +54,46 @@ def query_times(query: str, now: datetime) -> Times:
     if not _HINT.search(query):
         return Times((), folded)
     windows, rest = _read(query, folded, now.date())
-    return Times(tuple(dict.fromkeys(token for window in windows for token in _query_tokens(window))), rest)
+    tokens = dict.fromkeys(token for window in windows for token in _query_tokens(window))
+    return Times(tuple(tokens), rest, tuple(dict.fromkeys(span_of(window, now) for window in windows)))
 
 
-def message_tokens(text: str, folded: str, day: date) -> list[str]:
+def message_tokens(text: str, day: date, tokens: Sequence[str]) -> list[str]:
     """Return the tokens of the days that a message means; none for its own `day`, which is indexed with every message.
 
-    `text` is the original, in which capitals mark titles.
+    `tokens` are those of the text, which begin with its dates: "9 June" and "in June" are those nearest to the day.
     """
+    return [*_nearest_tokens(tokens, day), *_window_tokens(text, day)]
+
+
+def _nearest_tokens(tokens: Sequence[str], day: date) -> Iterator[str]:
+    """Yield the full dates of days and months that the text names without a year."""
+    if not tokens or not tokens[0].startswith("mo:"):
+        return
+    written = list(takewhile(lambda token: ":" in token, tokens))
+    if any(token.startswith("y:") for token in written):
+        return
+    for token in written:
+        kind, _, value = token.partition(":")
+        if kind in {"mo", "md"}:
+            month, number = int(value[:2]), int(value[3:] or 15)
+            near = [found for year in (-1, 0, 1) if (found := _date_or_none(day.year + year, month, number))]
+            nearest = min(near, key=lambda one: abs(one - day), default=day)
+            yield f"d:{nearest}" if kind == "md" else f"m:{nearest:%Y-%m}"
+
+
+def _date_or_none(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _window_tokens(text: str, day: date) -> list[str]:
     if not _HINT.search(text):
         return []
-    windows, _ = _read(text, folded, day, is_query=False)
-    found = (token for window in windows if window != (day, day) for token in _mention_tokens(window))
+    windows, _ = _read(text, fold(text), day, is_query=False)
+    found = (token for window in windows if window != (day, day) for token in _mention_tokens(window, day))
     return list(dict.fromkeys(found))
 
 
@@ -65,6 +103,13 @@ def window_of(text: str, now: datetime) -> Window | None:
     if not windows or rest.strip(" .,'"):
         return None
     return Window(min(one.first for one in windows), max(one.last for one in windows))
+
+
+def span_of(window: Window, now: datetime) -> tuple[int, int]:
+    """Return the days of a window in the zone of `now` as Unix milliseconds, from its first to after its last."""
+    first = datetime.combine(window.first, time(), now.tzinfo)
+    last = datetime.combine(window.last, time.max, now.tzinfo)
+    return int(first.timestamp() * 1000), int(last.timestamp() * 1000) + 1
 
 
 def _query_tokens(window: Window) -> Iterator[str]:
@@ -79,19 +124,21 @@ def _query_tokens(window: Window) -> Iterator[str]:
         yield from (f"d:{day}" for day in _days(window))
 
 
-def _mention_tokens(window: Window) -> Iterator[str]:
+def _mention_tokens(window: Window, day: date) -> Iterator[str]:
+    """Yield the tokens of days that a message means, without those of the month in which it was written."""
     if (window.last - window.first).days > MAX_DAYS and not window.is_whole:
         return
     if window.first.year < window.last.year or (window.is_whole and window.first.month != window.last.month):
         yield from (f"y:{year}" for year in range(window.first.year, window.last.year + 1))
         return
     for year, month in _months(window):
-        yield f"m:{year}-{month:02}"
-        yield f"mo:{month:02}"
+        if (year, month) != (day.year, day.month):
+            yield f"m:{year}-{month:02}"
+            yield f"mo:{month:02}"
     if not window.is_whole:
-        for day in _days(window):
-            yield f"d:{day}"
-            yield f"md:{day:%m-%d}"
+        for one in _days(window):
+            yield f"d:{one}"
+            yield f"md:{one:%m-%d}"
 
 
 def _days(window: Window) -> Iterator[date]:
@@ -113,31 +160,37 @@ def _read(text: str, folded: str, today: date, *, is_query: bool = True) -> tupl
     for skipped in SKIPPED:
         masked = skipped.sub(_mask, masked)
     found: list[tuple[int, list[Window]]] = []
-    rest = list(folded)
+    read: list[tuple[int, int]] = []
+
+    def mask_read(rule: Rule, match: re.Match[str]) -> str:
+        if len(found) == MAX_READ or (rule.is_duration and PAST.search(_clause(match))):
+            return match[0]
+        try:
+            windows = rule.windows(today, {name: value for name, value in match.groupdict().items() if value})
+        except (OverflowError, ValueError):  # years before 1 or after 9999
+            return match[0]
+        if not windows:
+            return match[0]
+        found.append((match.start(), windows))
+        read.extend([] if rule.is_duration else [match.span()])
+        return _mask(match)
+
     for rule in RULES:
-        for match in rule.pattern.finditer(masked):
-            if (rule.queries_only and not is_query) or (rule.is_duration and PAST.search(_clause(masked, match))):
-                continue
-            try:
-                windows = rule.windows(today, {name: value for name, value in match.groupdict().items() if value})
-            except (OverflowError, ValueError):  # years before 1 or after 9999
-                continue
-            if windows:
-                found.append((match.start(), windows))
-                if not rule.is_duration:
-                    rest[match.start() : match.end()] = " " * (match.end() - match.start())
-                masked = masked[: match.start()] + _MASK * len(match[0]) + masked[match.end() :]
-    found.sort(key=lambda item: item[0])
-    return [window for _, windows in found for window in windows], "".join(rest)
+        if is_query or not rule.queries_only:
+            masked = rule.pattern.sub(partial(mask_read, rule), masked)
+    rest = folded
+    for start, end in read:
+        rest = rest[:start] + " " * (end - start) + rest[end:]
+    return [window for _, windows in sorted(found) for window in windows], rest
 
 
 def _mask(match: re.Match[str]) -> str:
     return _MASK * len(match[0])
 
 
-def _clause(text: str, match: re.Match[str]) -> str:
+def _clause(match: re.Match[str]) -> str:
     """Return the words of the clause before a match."""
-    return re.split(r"[.!?;。！？；]", text[max(0, match.start() - 80) : match.start()])[-1]
+    return _CLAUSE_END.split(match.string[max(0, match.start() - 80) : match.start()])[-1]
 
 
 # Titles: text in quotation marks, and a time word with a capital letter inside a sentence ("Who sang Yesterday?").

@@ -81,7 +81,7 @@ _lock = threading.Lock()
 _stemmers = {name: snowballstemmer.stemmer(name) for name in ("english", "greek", "russian", "arabic", "hindi")}
 
 
-TOKENIZER_VERSION: Final = "3"
+TOKENIZER_VERSION: Final = "4"
 """Increased with every change of the tokens: an index of another version must be rebuilt."""
 
 MAX_TOKEN_CHARS: Final = 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from store.text.normalize import fold
 from store.text.time_expressions import RECENT_DAYS
-from store.text.times import query_times
+from store.text.times import message_tokens, query_times
+from store.text.tokens import tokenize
 
 NOW = datetime(2026, 6, 10, 9, tzinfo=UTC)
 RECENT = f"{NOW.date() - timedelta(RECENT_DAYS)}..2026-06-10"
@@ -321,3 +323,45 @@ def test_words_without_the_meaning_of_a_time_stay_words(query: str) -> None:
 def test_text_without_a_time_is_folded_only(text: str) -> None:
     found = query_times(text, NOW)
     assert found.tokens or found.rest == fold(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("Tomorrow I fly to Porto.", {"2026-06-11"}),
+        ("We met yesterday and the day before yesterday.", {"2026-06-09", "2026-06-08"}),
+        ("Morgen fliege ich nach Porto.", {"2026-06-11"}),
+        ("我后天飞波尔图", {"2026-06-12"}),
+        ("I fly on 12 July.", {"2026-07-12"}),
+        ("Ich fliege am 5.7.", {"2026-07-05"}),
+        ("I fly on 12 July 2028.", set()),
+        ("I am here today.", set()),
+        ("I run every Friday.", set()),
+        ("I read a lot recently.", set()),
+    ],
+)
+def test_a_message_means_days_counted_from_its_own(text: str, days: set[str]) -> None:
+    found = message_tokens(text, NOW.date(), tokenize(text))
+    assert {token[2:] for token in found if token.startswith("d:")} == days
+
+
+def test_a_message_means_months_and_years_other_than_its_own() -> None:
+    assert message_tokens("I moved last month.", NOW.date(), []) == ["m:2026-05", "mo:05"]
+    assert message_tokens("I started this month.", NOW.date(), []) == []
+    assert message_tokens("I move next year.", NOW.date(), []) == ["y:2027"]
+
+
+def test_a_time_outside_of_the_calendar_is_not_read() -> None:
+    assert query_times("900 years ago", NOW).tokens
+    assert query_times("last year", datetime(1, 1, 1, tzinfo=UTC)).tokens == ()
+    assert query_times("tomorrow", datetime(9999, 12, 31, tzinfo=UTC)).tokens == ()
+
+
+@pytest.mark.parametrize(
+    "piece", ["last ", "昨天", "in 3 ", "vor zwei ", "the last week ", '"', "yesterday ", "上周", "一"]
+)
+def test_hostile_repetition_costs_linear_time(piece: str) -> None:
+    started = time.monotonic()
+    query_times(piece * (8192 // len(piece)), NOW)
+    message_tokens(piece * (200_000 // len(piece)), NOW.date(), [])
+    assert time.monotonic() - started < 5

@@ -21,6 +21,7 @@ from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Body, Problem
 from core.storable import MAX_GIVEN_JSON_BYTES, check_json
 from core.times import as_ms
+from core.zones import MAX_CHARS as MAX_ZONE_CHARS
 from documents.mime_types import ContentType
 from memories.services.add import MAX_NAME_CHARS, AddCommand, NewContentItem, NewMessage
 from memories.services.files import decode_base64
@@ -38,6 +39,7 @@ MAX_TIMESTAMP_MS = MAX_MS - 24 * 3600 * 1000  # messages with equal times move t
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"
 _EXTENSION = r"^\.?[A-Za-z0-9]{1,8}$"
 
+TimeZone = Annotated[str, Field(max_length=MAX_ZONE_CHARS)]
 Text = Annotated[str, Field(min_length=1, max_length=MAX_ITEM_TEXT_CHARS)]
 Timestamp = Annotated[int, Field(gt=0, le=MAX_TIMESTAMP_MS), AfterValidator(as_ms), WHOLE]
 """Unix milliseconds, or seconds below 100000000000."""
@@ -262,10 +264,17 @@ class AddBody(ScopedBody):
         description="The other people of a group chat, whose messages with role `user` are in this request. Their "
         "messages are the caller's memories.",
     )
+    timezone: TimeZone | None = Field(
+        None,
+        description="The time zone in which the messages were written, which decides on their days: an IANA name, an "
+        "offset or a city. Absent: that of the caller's profile or of the installation.",
+        examples=["Asia/Shanghai"],
+    )
 
     def command(self) -> AddCommand:
         participants = {person.id: person.name for person in self.participants}
-        return AddCommand(self.session_id, tuple(message.to_message() for message in self.messages), participants)
+        messages = tuple(message.to_message() for message in self.messages)
+        return AddCommand(self.session_id, messages, participants, self.timezone or "")
 
 
 class FlushBody(ScopedBody):
@@ -303,7 +312,8 @@ class AddOut(BaseModel):
     backend: AddBackend = Field(description="The memory engine's answer.")
     warnings: list[Problem.FieldProblem] | None = Field(
         None,
-        description="The addresses that were kept as text and not read, and why; absent if there are none.",
+        description="The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if "
+        "there are none.",
     )
 
 

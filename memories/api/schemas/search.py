@@ -26,6 +26,7 @@ from core.rest import WHOLE
 from core.shapes import shared
 from documents.mime_types import ContentType
 from memories.api.schemas.memories import KindOfMemory, MemoryId, SessionKey
+from memories.api.schemas.messages import TimeZone
 from memories.services.scoped_hits import Scope, SearchCommand
 from store.filters import MAX_LIST, MAX_MS
 from store.neighbors import MAX_NEIGHBORS
@@ -210,13 +211,13 @@ class SearchBody(ScopedBody):
         description="Return memories of the same text, sender and role once, with `copies`, and questions that repeat "
         "the query last. False: return all in the order of their scores.",
     )
-    now: AwareDatetime | None = Field(
+    now: Annotated[AwareDatetime, Field(strict=False)] | None = Field(
         None,
         strict=False,
         description="The time from which words such as `yesterday` count, with its time zone. Absent: the present.",
         examples=["2026-06-10T09:00:00+08:00"],
     )
-    timezone: Annotated[str, Field(max_length=64)] | None = Field(
+    timezone: TimeZone | None = Field(
         None,
         description="The time zone of the query: an IANA name, an offset or a city. Absent: that of `now`, of the "
         "caller's profile or of the installation.",
@@ -389,7 +390,7 @@ class SearchMeta(BaseModel):
     hint: str | None = Field(
         None,
         description="How to find more, in the language of `Accept-Language`. Absent unless the default search scopes "
-        "return few results and leave out sessions of the caller.",
+        "return few results and leave out sessions of the caller, or `timezone` is unknown.",
     )
 
 

@@ -1,0 +1,46 @@
+"""The zone in which a user writes and asks: that of the request, else of the profile, else of the installation."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+from uuid import UUID
+
+from accounts.zones import written_zone
+from core.messages import Translatable as _
+from core.zones import default_zone, offset_minutes, zone_of
+from memories.services.scoped_hits import SearchCommand
+from store.text import times
+
+UNKNOWN_ZONE: Final = _("The time zone is not known, so days are those of the installation's time zone.")
+
+
+def unknown_zone(requested: str) -> str | None:
+    """Return what to tell a caller whose request names a zone that nobody knows; None without one."""
+    return UNKNOWN_ZONE if requested and zone_of(requested) is None else None
+
+
+def zone_of_user(user_pk: UUID, requested: str = "") -> tzinfo:
+    """Return the zone that a request names, else that of the user's profile; the installation's for unknown names.
+
+    At most one SQL statement, and none with a requested zone.
+    """
+    return zone_of(requested or written_zone(user_pk)) or default_zone()
+
+
+def offset_of(zone: tzinfo, milliseconds: int) -> dict[str, int]:
+    """Return what the payload of a memory says of its zone: the minutes from UTC at its time; nothing in UTC."""
+    offset = offset_minutes(zone, milliseconds)
+    return {"utc_offset": offset} if offset else {}
+
+
+def with_local_now(command: SearchCommand, user_pk: UUID) -> SearchCommand:
+    """Return the command with `now` in the user's zone if the query may name a time; otherwise unchanged.
+
+    At most one SQL statement, and none for a query without a time.
+    """
+    if not times.may_mention(command.query):
+        return command
+    if command.zone or command.now is None:
+        now = command.now or datetime.now(UTC)
+        return replace(command, now=now.astimezone(zone_of_user(user_pk, command.zone)))
+    return command
