@@ -74,11 +74,8 @@ _PATTERNS: Final = tuple(
 )
 
 # A fast check for possible dates: each alternative begins with a literal character. False positives are harmless.
-_HINT = re.compile(
-    "|".join([
-        r"19\d\d", r"20\d\d", "年", "月", r"\d[./]\s?\d{1,2}[./]", r"\bon\s\d", *(rf"{name}(?!\w)" for name in MONTHS)
-    ])
-)  # fmt: skip
+_HINTS = [r"19\d\d", r"20\d\d", "年", "月", *(rf"{digit}[./]\s?\d" for digit in range(10))]
+_HINT = re.compile("|".join([*_HINTS, *(rf"{name}(?!\w)" for name in MONTHS)]))
 _LEAP_YEAR = 2000
 _FIRST_SHORT_YEAR = 70  # "70" is 1970, "69" is 2069
 _BLANK = "\uffff"

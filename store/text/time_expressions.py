@@ -6,7 +6,7 @@ Patterns are matched with text that `normalize.fold` has folded.
 import re
 from collections.abc import Callable, Iterable
 from datetime import date, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from store.text import dates
 from store.text import time_windows as windows
@@ -24,8 +24,13 @@ class Rule(NamedTuple):
 
     pattern: re.Pattern[str]
     windows: Callable[[date, dict[str, str]], list[Window]]
+    needs: tuple[str, ...]
     is_duration: bool = False
     queries_only: bool = False
+
+    def may_match(self, text: str) -> bool:
+        """Return False if the text certainly has no match. Much faster than the pattern."""
+        return any(map(text.__contains__, self.needs)) and self.pattern.search(text) is not None
 
 
 def _words(**values: str) -> dict[str, str]:
@@ -137,93 +142,124 @@ def _english_weekday(today: date, parts: dict[str, str]) -> list[Window]:
     return windows.next_weekday(today, weekday) if number else windows.this_weekday(today, weekday)
 
 
-def _rule(pattern: str, windows: Callable[[date, dict[str, str]], list[Window]], *, is_duration: bool = False) -> Rule:
-    return Rule(re.compile(pattern), windows, is_duration=is_duration)
+def _rule(
+    needs: str, pattern: str, windows_of: Callable[[date, dict[str, str]], list[Window]], *, is_duration: bool = False
+) -> Rule:
+    """Return a rule; every match contains one of the texts `needs`, which are separated by "|"."""
+    return Rule(re.compile(pattern), windows_of, tuple(needs.split("|")), is_duration=is_duration)
 
 
-def _simple(pattern: str, number: int) -> Rule:
-    return _rule(pattern, lambda today, _: windows.day_window(today, number))
+def _simple(needs: str, pattern: str, number: int) -> Rule:
+    return _rule(needs, pattern, lambda today, _: windows.day_window(today, number))
 
 
 _ENGLISH = (
-    _simple(rf"\b(?:the )?day before yesterday(?:'s)?(?: (?:{_DAY_PART}))?\b", -2),
-    _simple(rf"\b(?:the )?day after tomorrow(?:'s)?(?: (?:{_DAY_PART}))?\b", 2),
-    _rule(r"\b(?:the )?(?P<unit>week|weekend|month|year) before last\b", lambda day, parts: _calendar(day, parts, -2)),
-    _rule(r"\b(?:the )?(?P<unit>week|weekend|month|year) after next\b", lambda day, parts: _calendar(day, parts, 2)),
-    _simple(rf"\b(?:yesterday(?:'s)?(?: (?:{_DAY_PART}))?|last night(?:'s)?|yest?erday)\b", -1),
-    _simple(r"\b(?:earlier |later )?(?:today(?:'s)?|tonight(?:'s)?|this (?:morning|afternoon|evening)(?:'s)?)\b", 0),
-    _simple(rf"\b(?:tomorrow|tommorow|tomorow)(?:'s)?(?: (?:{_DAY_PART}))?\b", 1),
+    _simple("yesterday", rf"\b(?:the )?day before yesterday(?:'s)?(?: (?:{_DAY_PART}))?\b", -2),
+    _simple("tomorrow", rf"\b(?:the )?day after tomorrow(?:'s)?(?: (?:{_DAY_PART}))?\b", 2),
     _rule(
+        "before last",
+        r"\b(?:the )?(?P<unit>week|weekend|month|year) before last\b",
+        lambda day, parts: _calendar(day, parts, -2),
+    ),
+    _rule(
+        "after next",
+        r"\b(?:the )?(?P<unit>week|weekend|month|year) after next\b",
+        lambda day, parts: _calendar(day, parts, 2),
+    ),
+    _simple("erday|last night", rf"\b(?:yesterday(?:'s)?(?: (?:{_DAY_PART}))?|last night(?:'s)?|yest?erday)\b", -1),
+    _simple(
+        "today|tonight|this ",
+        r"\b(?:earlier |later )?(?:today(?:'s)?|tonight(?:'s)?|this (?:morning|afternoon|evening)(?:'s)?)\b",
+        0,
+    ),
+    _simple("tom", rf"\b(?:tomorrow|tommorow|tomorow)(?:'s)?(?: (?:{_DAY_PART}))?\b", 1),
+    _rule(
+        " ago| back",
         rf"\b(?:(?:about|around|roughly|almost|over) )?(?:(?P<few>(?:a )?few|several|some)"
         rf"|(?P<couple>(?:a )?couple(?: of)?)|(?P<half>half an?)|(?P<n>{_ENGLISH_NUMBER}))"
         rf"[ -](?P<unit>{_ENGLISH_UNIT}|fortnight|{_ENGLISH_CLOCK}) (?:ago|back)\b(?: today)?",
         lambda day, parts: _amount(day, parts, -1),
     ),
     _rule(
+        " from ",
         rf"\b(?P<n>{_ENGLISH_NUMBER}) (?P<unit>{_ENGLISH_UNIT}) from (?:now|today)\b",
         lambda day, parts: _amount(day, parts, 1),
     ),
     _rule(
+        "last |past |previous ",
         rf"\b(?:(?:in|over|during|within|for|from) )?(?:the |these )?(?:last|past|previous) "
         rf"(?:(?P<few>few|several)|(?P<couple>couple(?: of)?)|(?P<half>half)|(?P<n>{_ENGLISH_NUMBER})) "
         rf"(?P<unit>{_ENGLISH_UNIT}|{_ENGLISH_CLOCK})\b(?! of\b)",
         lambda day, parts: _length(day, parts, -1),
     ),
     _rule(
+        "next |coming ",
         rf"\b(?:(?:in|over|during|within|for) )?(?:the |these )?(?:next|coming) "
         rf"(?:(?P<few>few|several)|(?P<couple>couple(?: of)?)|(?P<n>{_ENGLISH_NUMBER})) (?P<unit>{_ENGLISH_UNIT})\b",
         lambda day, parts: _length(day, parts, 1),
     ),
     _rule(
+        "the past ",
         r"\b(?:in|over|during|within|for) the (?:past) (?P<unit>week|month|year)\b",
         lambda day, parts: windows.span(day, -1, _unit(parts)),
     ),
     _rule(
+        "recent ",
         r"\b(?:in|over|during) (?:the )?recent (?P<unit>days|weeks|months)\b",
         lambda day, parts: windows.span(day, {"day": -7, "week": -5, "month": -4}[_unit(parts)], _unit(parts)),
     ),
     _rule(
+        " week",
         rf"\b(?:on )?(?P<weekday>{_LONG_WEEKDAYS}) (?:of )?(?P<which>last|this|next) week\b",
         lambda day, parts: windows.weekday_of_week(day, _weekday(parts), _DIRECTIONS[parts["which"]]),
     ),
     _rule(
+        "last |past |previous |this |next |coming ",
         r"\b(?:(?:in|over|during|on) the )?(?P<which>last|past|previous|this|next|coming) "
         r"(?P<unit>week|weekend|month|year)(?:'s)?\b(?! (?:of|tonight|before|after)\b)",
         _english_calendar,
     ),
     _rule(
+        "last |past |this |next |coming ",
         rf"\b(?:on )?(?P<which>last|past|this|next|coming) (?P<weekday>{_LONG_WEEKDAYS}|{_SHORT_WEEKDAYS})"
         rf"(?:'s)?(?: (?:{_DAY_PART}))?\b(?! \d)",
         _english_weekday,
     ),
     _rule(
+        " mon| tue| wed| thu| fri| sat| sun",
         rf"\b(?:on|by|until|till|since|due|before|from) (?P<weekday>{_LONG_WEEKDAYS}|{_SHORT_WEEKDAYS})"
         rf"(?: (?:{_DAY_PART}))?\b(?!'s|-|,? (?:the )?\d|,? (?:{_MONTH_NAMES})\b)",
         lambda day, parts: windows.this_weekday(day, _weekday(parts)),
     ),
     _rule(
+        "day ",
         rf"\b(?P<weekday>{_LONG_WEEKDAYS}) (?:morning|afternoon|evening|night)\b",
         lambda day, parts: windows.this_weekday(day, _weekday(parts)),
     ),
     _rule(
+        "the weekend",
         r"\b(?:on|at|over|during) the weekend\b",
         lambda day, _: windows.weekend_window(day, 0) + (windows.weekend_window(day, -1) if day.weekday() < 5 else []),
     ),
     _rule(
+        "last |this |next ",
         rf"\b(?:in )?(?P<which>last|this|next) (?P<month>{_MONTH_NAMES})\b(?! \d)",
         lambda day, parts: windows.named_month(day, _MONTHS[parts["month"]], _DIRECTIONS[parts["which"]]),
     ),
     _rule(
+        " year",
         rf"\b(?:in )?(?P<month>{_MONTH_NAMES}) (?:of )?(?P<which>last|this|next) year\b",
         lambda day, parts: [
             *windows.month_window(date(day.year + _DIRECTIONS[parts["which"]], _MONTHS[parts["month"]], 1), 0),
         ],
     ),
     _rule(
+        "last |this |next ",
         r"\b(?:(?:in|over|during) )?(?P<which>last|this|next) (?P<season>spring|summer|autumn|fall|winter)\b",
         lambda day, parts: windows.season_window(day, _SEASONS[parts["season"]], _DIRECTIONS[parts["which"]]),
     ),
     _rule(
+        " day| week| month| year",
         rf"(?<!within )\bin (?:about )?(?:(?P<few>a few|several)|(?P<couple>a couple(?: of)?)|(?P<half>half a)"
         rf"|(?P<n>{_ENGLISH_NUMBER})) (?P<unit>{_ENGLISH_UNIT})\b(?!'| of\b| time of\b| or less| flat)",
         lambda day, parts: _amount(day, parts, 1),
@@ -233,6 +269,7 @@ _ENGLISH = (
         re.compile(r"\b(?:recently|lately|of late)\b"),
         lambda day, _: [Window(day - timedelta(RECENT_DAYS), day)],
         queries_only=True,
+        needs=("recently", "lately", "of late"),
     ),
 )
 
@@ -254,58 +291,69 @@ def _german_weekday(today: date, parts: dict[str, str]) -> list[Window]:
 
 
 _GERMAN = (
-    _simple(rf"\b(?:vorgestern)(?: {_GERMAN_DAY_PART})?\b", -2),
-    _simple(rf"\b(?:ubermorgen|uebermorgen)(?: {_GERMAN_DAY_PART})?\b", 2),
-    _simple(rf"\bgestern(?: {_GERMAN_DAY_PART})?\b", -1),
-    _simple(rf"\bheute(?: {_GERMAN_DAY_PART})?\b", 0),
+    _simple("vorgestern", rf"\b(?:vorgestern)(?: {_GERMAN_DAY_PART})?\b", -2),
+    _simple("bermorgen", rf"\b(?:ubermorgen|uebermorgen)(?: {_GERMAN_DAY_PART})?\b", 2),
+    _simple("gestern", rf"\bgestern(?: {_GERMAN_DAY_PART})?\b", -1),
+    _simple("heute", rf"\bheute(?: {_GERMAN_DAY_PART})?\b", 0),
     _rule(
+        "vor ",
         rf"\bvor (?:(?P<few>ein paar|einigen|wenigen|mehreren)|(?P<half>einem halben)|(?P<n>{_GERMAN_NUMBER})) "
         rf"(?P<unit>{_GERMAN_UNIT}|{_GERMAN_CLOCK})\b",
         lambda day, parts: _amount(day, parts, -1),
     ),
     _rule(
+        "letzt|vorig|vergangen",
         rf"\b(?:in|wahrend|waehrend|uber) den (?P<last>{_LAST_GERMAN}) "
         rf"(?:(?P<few>paar|Tagen)|(?P<n>{_GERMAN_NUMBER})) (?P<unit>{_GERMAN_UNIT})\b",
         lambda day, parts: _length(day, parts, -1),
     ),
     _rule(
+        "letzt|vorig|vergangen",
         rf"\b(?:in|wahrend|waehrend) den {_LAST_GERMAN} (?P<unit>tagen|wochen|monaten|jahren)\b",
         lambda day, parts: _length(day, parts | {"few": "x"}, -1),
     ),
     _rule(
+        "nachst|naechst|kommend",
         rf"\b(?:in|wahrend|waehrend) den {_NEXT_GERMAN} "
         rf"(?:(?P<few>paar)|(?P<n>{_GERMAN_NUMBER})) (?P<unit>{_GERMAN_UNIT})\b",
         lambda day, parts: _length(day, parts, 1),
     ),
     _rule(
+        "letzt|vorig|vergangen|nachst|naechst|kommend|dies",
         rf"\b(?:in der |in |am |im )?{_WHICH_GERMAN} "
         rf"(?P<unit>woche|wochenendes?|monats?|jahr(?:es|e)?)\b(?! (?:des|der|vor|von|meine[rs]|seine[rs]|ihre[rs])\b)",
         lambda day, parts: _calendar(day, parts, _german_direction(parts)),
     ),
     _rule(
+        "letzt|vorig|vergangen|nachst|naechst|kommend|dies",
         rf"\b(?:am )?{_WHICH_GERMAN} (?P<weekday>{_GERMAN_WEEKDAYS})"
         rf"(?: {_GERMAN_DAY_PART})?\b(?!,? (?:den|dem)? ?\d)",
         _german_weekday,
     ),
     _rule(
+        "letzt|vorig|vergangen|nachst|naechst|kommend|dies",
         rf"\b(?:im )?{_WHICH_GERMAN} (?P<month>{_MONTH_NAMES})\b(?! \d)",
         lambda day, parts: windows.named_month(day, _MONTHS[parts["month"]], _german_direction(parts)),
     ),
     _rule(
+        "letzt|vorig|vergangen|nachst|naechst|kommend|dies",
         rf"\b(?:im )?{_WHICH_GERMAN} (?P<season>fruhling|fruehling|fruhjahr|fruehjahr|sommer|herbst|winter)\b",
         lambda day, parts: windows.season_window(day, _SEASONS[parts["season"]], _german_direction(parts)),
     ),
     _rule(
+        "tag|mittwoch|sonnabend",
         rf"\b(?:am|bis|seit|ab|bis zum|vom) (?P<weekday>{_GERMAN_WEEKDAYS})(?:{_GERMAN_DAY_PART}| {_GERMAN_DAY_PART})?"
         rf"\b(?!,? (?:den|dem)? ?\d)",
         lambda day, parts: windows.this_weekday(day, _weekday(parts)),
     ),
     _rule(
+        "wochenende",
         r"\bam wochenende\b",
         lambda day, _: windows.weekend_window(day, 0) + (windows.weekend_window(day, -1) if day.weekday() < 5 else []),
     ),
-    _simple(r"\bmorgen(?: (?:fruh|frueh|vormittag|mittag|nachmittag|abend|nacht))?\b", 1),
+    _simple("morgen", r"\bmorgen(?: (?:fruh|frueh|vormittag|mittag|nachmittag|abend|nacht))?\b", 1),
     _rule(
+        "tag|woche|monat|jahr",
         rf"\bin (?:(?P<few>ein paar|einigen|wenigen)|(?P<half>einem halben)|(?P<n>{_GERMAN_NUMBER})) "
         rf"(?P<unit>{_GERMAN_UNIT})\b(?! (?:vor|nach)\b)",
         lambda day, parts: _amount(day, parts, 1),
@@ -315,6 +363,7 @@ _GERMAN = (
         re.compile(r"\b(?:kurzlich|kuerzlich|neulich|letztens|vor kurzem|in letzter zeit|in der letzten zeit)\b"),
         lambda day, _: [Window(day - timedelta(RECENT_DAYS), day)],
         queries_only=True,
+        needs=("zlich", "neulich", "letztens", "vor kurzem", "letzte"),
     ),
 )
 
@@ -369,47 +418,57 @@ def _chinese_week(today: date, parts: dict[str, str]) -> list[Window]:
 
 _CHINESE = (
     _rule(
+        "天|日|晚|早|夜|晨",
         rf"(?P<day>{_any_of(_CHINESE_DAYS)})(?:[早晚]上|上午|下午|中午|凌晨|傍晚|夜里|清晨)?",
         lambda day, parts: windows.day_window(day, int(_CHINESE_DAYS[parts["day"]])),
     ),
     _rule(
+        "年",
         rf"(?P<year>{_any_of(_CHINESE_YEARS)})的?(?:(?P<month>{_HAN_MONTH})月份?(?:(?P<day>{_HAN_DAY})[日号])?"
         rf"|(?P<season>[春夏秋冬])[天季]?)?",
         _chinese_year,
     ),
     _rule(
+        "周|星期|礼拜",
         rf"{_CHINESE_WHICH}(?:{_CHINESE_WEEK}(?:(?P<weekday>[一二三四五六日天])|(?P<end>末))?)",
         _chinese_week,
     ),
-    _rule(rf"{_CHINESE_WHICH}(?:个月份?|月份?)(?:(?P<day>{_HAN_DAY})[日号])?", _chinese_month),
+    _rule("月", rf"{_CHINESE_WHICH}(?:个月份?|月份?)(?:(?P<day>{_HAN_DAY})[日号])?", _chinese_month),
     _rule(
+        "近|过去|这",
         rf"(?:最近|过去|近|这)的?(?:(?P<few>几|数)|(?P<half>半年)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT})?"
         rf"(?:里|内|以来|来)?",
         lambda day, parts: _length(day, parts, -1) if "unit" in parts or "half" in parts else [],
     ),
     _rule(
+        "未来|接下来|今后|往后",
         rf"(?:未来|接下来|今后|往后)的?(?:(?P<few>几|数)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT})",
         lambda day, parts: _length(day, parts, 1),
     ),
     _rule(
+        "前",
         rf"(?:(?P<few>几|好几|数)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT}|个?小时|分钟)(?:之|以)?前",
         lambda day, parts: _amount(day, parts, -1),
     ),
-    _rule(r"(?P<half>半年)(?:多)?(?:之|以)?前", lambda day, parts: _amount(day, parts, -1)),
+    _rule("半年", r"(?P<half>半年)(?:多)?(?:之|以)?前", lambda day, parts: _amount(day, parts, -1)),
     _rule(
+        "前",
         r"前(?P<few>几|两)(?P<unit>天|周|个?星期|个月|年)",
         lambda day, parts: windows.between(day, (1, 7), _unit(parts), -1),
     ),
     _rule(
+        "后",
         rf"(?:(?P<few>几|数)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT})(?:之|以)?后(?!来)",
         lambda day, parts: _amount(day, parts, 1),
         is_duration=True,
     ),
     _rule(
+        "周|星期|礼拜",
         r"(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])(?:[早晚]上|上午|下午|中午)?",
         lambda day, parts: windows.this_weekday(day, _weekday(parts)),
     ),
     _rule(
+        "周末",
         r"(?:周末)",
         lambda day, _: windows.weekend_window(day, 0) + (windows.weekend_window(day, -1) if day.weekday() < 5 else []),
     ),
@@ -417,9 +476,9 @@ _CHINESE = (
         re.compile(r"(?:最近|近来|近期|前阵子|前段时间|这阵子|这段时间)"),
         lambda day, _: [Window(day - timedelta(RECENT_DAYS), day)],
         queries_only=True,
+        needs=("近", "阵子", "段时间"),
     ),
 )
-RULES: Final = (*_ENGLISH, *_GERMAN, *_CHINESE)
 
 
 _WORK = "song|film|movie|book|novel|album|band|poem|title|magazine|newspaper|paper"
@@ -435,10 +494,9 @@ _GERMAN_POSITION = r"(?:letzt|erst|zweit|vorletzt|vorig|nachst|naechst)e[rsnm]?"
 _ANY_GERMAN_UNIT = rf"(?:tage?n?|wochen?|monat[es]?n?|jahre?n?s?|wochenendes?|{_GERMAN_WEEKDAYS})"
 # "in the last week" is a time; "the last week" alone is one of many.
 _UNLED = "".join(rf"(?<!\b{word} )" for word in ("in", "over", "during", "within", "for", "from", "wahrend", "uber"))
-SKIPPED = tuple(
+_NOT_ENGLISH = tuple(
     re.compile(pattern)
     for pattern in (
-        # English
         (
             rf"\b(?:{_WORK}|(?:{_WORK}|it|is|was|one) (?:called|titled|named|entitled)"
             rf"|who (?:wrote|sang|sings|sing|directed|composed|covered|recorded)) (?:the )?{_TIME_WORD}\b"
@@ -469,7 +527,11 @@ SKIPPED = tuple(
         r"\blast (?:week|year) tonight\b|\blast christmas\b|\bnext day (?:delivery|shipping)\b",
         r"\blong ago\b|\bhow (?:many|long) \w+ ago\b|\b(?:mid|late|early)-?(?:morning|week)\b",
         r"\b(?:the|a) (?:few|couple of) (?:days|weeks|months|years) (?:before|after|later|earlier)\b",
-        # German
+    )
+)
+_NOT_GERMAN = tuple(
+    re.compile(pattern)
+    for pattern in (
         (
             r"\b(?:am|guten?|jede[nrms]?|der|den|dem|diese[nrm]?|eine[nsm]?|schone[nr]?|gegen|fruhen|nachste[nr]|jenem|"
             r"grauer|bis zum|ganze[nr]|vor)\s+morgen\b"
@@ -485,7 +547,11 @@ SKIPPED = tuple(
             rf"|\b(?:{_GERMAN_WEEKDAYS})s\b|\bvon (?:{_GERMAN_WEEKDAYS}) bis (?:{_GERMAN_WEEKDAYS})\b"
         ),
         r"\b(?:mal|oft|haufig|stunden|tage) (?:in der|pro|im|am|in einer|in einem) (?:tag|woche|monat|jahr)\b",
-        # Chinese
+    )
+)
+_NOT_CHINESE = tuple(
+    re.compile(pattern)
+    for pattern in (
         r"今日头条|明日方舟|明日之后|明天会更好|昨日重现|今日(?:美|资)?(?:说法|资讯)|今天头条|明日香|明日花|昨日青空",
         r"(?<=[以今之然最随])后天(?=天)|(?<!大)后天(?=[性失培形环教养习缺免]|的?努力|的?因素)",
         r"日本(?=[周月年])|(?<=[海水湖江天])上月|上月(?=[球亮饼光])|下月(?=[球亮光])|(?<=天)下周|网上周",
@@ -495,6 +561,24 @@ SKIPPED = tuple(
         r"(?<=[一二三四五六七八九十几半\d])周[一](?=[次回])|周[日天](?=[报])|一[周天年](?:之计|到头)",
     )
 )
+
+
+class Language(NamedTuple):
+    """The rules of a language, and patterns of what they do not mean. A match contains one of the texts `needs`."""
+
+    rules: tuple[Rule, ...]
+    not_meant: tuple[re.Pattern[str], ...]
+    needs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rules: tuple[Rule, ...], not_meant: tuple[re.Pattern[str], ...]) -> Self:
+        texts = {text for rule in rules for text in rule.needs}
+        return cls(rules, not_meant, tuple(text for text in texts if not any(one in text for one in texts - {text})))
+
+
+LANGUAGES: Final = (
+    Language.of(_ENGLISH, _NOT_ENGLISH), Language.of(_GERMAN, _NOT_GERMAN), Language.of(_CHINESE, _NOT_CHINESE)
+)  # fmt: skip
 PAST = re.compile(
     r"\b(?:did|were|took|had|made|built|wrote|read|learned|learnt|finished|sold|won|lost|ran|got|\w{3,}ed"
     r"|hat|habe|haben|hatte|hatten|war|waren|wurde|wurden)\b|[了过]"

@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from store.text.normalize import fold
-from store.text.time_expressions import PAST, RULES, SKIPPED, Rule
+from store.text.time_expressions import LANGUAGES, PAST, Rule
 from store.text.time_windows import Window
 
 MAX_DAYS: Final = 46
@@ -42,7 +42,9 @@ class Times(NamedTuple):
 
 def may_mention(text: str) -> bool:
     """Return False if a text certainly has no expression that `query_times` reads. Costs a few microseconds."""
-    return _HINT.search(text) is not None
+    if text.isascii():
+        return any(map(text.lower().__contains__, _TRIGGERS))
+    return any(map(text.casefold().__contains__, _TRIGGERS)) or _HAN_TRIGGERS.search(text) is not None
 
 
 def query_times(query: str, now: datetime) -> Times:
@@ -51,7 +53,7 @@ def query_times(query: str, now: datetime) -> Times:
     Without such a time: no tokens, and the folded query. "now", "currently" and 现在 mean no time.
     """
     folded = fold(query)
-    if not _HINT.search(query):
+    if not may_mention(query):
         return Times((), folded)
     windows, rest = _read(query, folded, now.date())
     tokens = dict.fromkeys(token for window in windows for token in _query_tokens(window))
@@ -90,7 +92,7 @@ def _date_or_none(year: int, month: int, day: int) -> date | None:
 
 
 def _window_tokens(text: str, day: date) -> list[str]:
-    if not _HINT.search(text):
+    if not may_mention(text):
         return []
     windows, _ = _read(text, fold(text), day, is_query=False)
     found = (token for window in windows if window != (day, day) for token in _mention_tokens(window, day))
@@ -154,11 +156,14 @@ def _months(window: Window) -> Iterator[tuple[int, int]]:
 
 def _read(text: str, folded: str, today: date, *, is_query: bool = True) -> tuple[list[Window], str]:
     """Return the windows that a text means, and the folded text without what was read."""
+    rules, not_meant = _matching(folded, is_query=is_query)
+    if not rules:
+        return [], folded
     masked = _TITLE_PARTS.sub(_mask, folded) if '"' in folded or "《" in folded or "「" in folded else folded
     for title in {match[0].casefold() for match in _CAPITAL.finditer(text)}:
         masked = masked.replace(title, _MASK * len(title))
-    for skipped in SKIPPED:
-        masked = skipped.sub(_mask, masked)
+    for pattern in not_meant:
+        masked = pattern.sub(_mask, masked)
     found: list[tuple[int, list[Window]]] = []
     read: list[tuple[int, int]] = []
 
@@ -175,13 +180,24 @@ def _read(text: str, folded: str, today: date, *, is_query: bool = True) -> tupl
         read.extend([] if rule.is_duration else [match.span()])
         return _mask(match)
 
-    for rule in RULES:
-        if is_query or not rule.queries_only:
-            masked = rule.pattern.sub(partial(mask_read, rule), masked)
+    for rule in rules:
+        masked = rule.pattern.sub(partial(mask_read, rule), masked)
     rest = folded
     for start, end in read:
         rest = rest[:start] + " " * (end - start) + rest[end:]
     return [window for _, windows in sorted(found) for window in windows], rest
+
+
+def _matching(folded: str, *, is_query: bool) -> tuple[list[Rule], list[re.Pattern[str]]]:
+    """Return the rules that match a text, and the patterns of what they do not mean."""
+    rules: list[Rule] = []
+    patterns: list[re.Pattern[str]] = []
+    for language in LANGUAGES:
+        if any(map(folded.__contains__, language.needs)):
+            matching = [rule for rule in language.rules if rule.may_match(folded)]
+            rules += [rule for rule in matching if is_query or not rule.queries_only]
+            patterns += language.not_meant if matching else ()
+    return rules, patterns
 
 
 def _mask(match: re.Match[str]) -> str:
@@ -201,14 +217,12 @@ _CAPITAL = re.compile(
     r"Wednesday|Thursday|Friday|Saturday|Sunday|Christmas)\b"
 )
 
-_HINT = re.compile(
-    r"(?i:\b(?:yest?erday|today|tom+or+ow|tonight|ago|back|recent(?:ly)?|lately|of late|(?:day|days|week|weeks|month|"
-    r"months|year|years|weekend|fortnight|night|morning|afternoon|evening|spring|summer|autumn|fall|winter)"
-    r"|(?:last|this|next|past|coming)\s+\w+"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:on|by|until|till|since|due)\s(?:mon|tue|wed|thu|fri)\w*"
-    r"|(?:vor)?gestern|heute|(?:über|ueber|uber|u\u0308ber)?morgen|wochen?|wochenendes?|monat\w{0,2}|jahr\w{0,2}|tage?n?"
-    r"|stunden?|minuten?|letzt\w{1,2}|letztens|vorige\w?|vergangene\w?|k(?:ü|ue|u\u0308)rzlich|neulich|kurzem"
-    r"|(?:(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|sonnabend)\w*)\b)"
-    r"|[昨今明前后後]天|[昨今明前後后]日|[昨今明][早晚晨夜]|前晚|[去今明前后後本]年|周|週|星期|礼拜|禮拜|月|最近|近|过去|過去"
-    r"|未来|未來|接下来|接下來|今后|今後|天|年前|年后|年後|小时前|小時前|分钟前|分鐘前|前[几幾两兩]|前阵子|前陣子|这阵子|這陣子"
-)
+_TRIGGERS: Final = (
+    "erday", "today", "tonight", "tom", " ago", " back", "recent", "lately", "of late", "weekend", "last ", "next ",
+    "this ", "past ", "coming ", "previous ", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
+    "sunday", " mon", " tue", " wed", " thu", " fri", "before last", "after next", "from now", "from today",
+    "in a ", " days", " weeks", " months",
+    " years", "gestern", "heute", "morgen", "vor ", "letzt", "vorig", "vergangen", "chste", "kommend", "dies", "tag",
+    "mittwoch", "sonnabend", "woche", "monat", "jahr", "rzlich", "neulich",
+)  # fmt: skip
+_HAN_TRIGGERS = re.compile("[天日晚早夜晨年周週星礼禮月近过過去后後前末]")
