@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from core.token_estimates import cut, estimated_tokens
 from profiles.labels import Language, label
 from profiles.schemas import Entry, Kind, TimeWindow, UserMemoryContent, WorkProfileContent, choices
 
@@ -39,8 +40,6 @@ _BRACKETS = str.maketrans(dict.fromkeys("<＜﹤", "‹") | dict.fromkeys(">＞�
 _MARKER = re.compile(r"(USER|WORK)[_＿\s]*MEMORY[_＿\s]*(START|END)", re.IGNORECASE)
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _JOINERS = "\u200c\u200d"  # parts of words in some scripts, and of emoji
-_ELLIPSIS = "…"
-_THIRDS = 3  # weights are thirds of a token
 _ORDER: dict[Kind, tuple[str, ...]] = {
     "user": (
         "custom_rules",
@@ -82,8 +81,8 @@ def build_user_memory_prompt(
 ) -> str:
     """Return the prompt between `<!-- USER_MEMORY_START -->` and `<!-- USER_MEMORY_END -->`.
 
-    It is empty if the document is empty or nothing fits into `max_tokens` (see `estimated_tokens`). Long lines are cut,
-    and the least useful ones omitted.
+    It is empty if the document is empty or nothing fits into `max_tokens` (see `core.token_estimates`). Long lines are
+    cut, and the least useful ones omitted.
     """
     return _prompt("user", content, max_tokens, language)
 
@@ -125,34 +124,6 @@ def quoted(text: str) -> str:
         elif category != "Cf":
             visible.append(" ")
     return _MARKER.sub(r"\1 memory \2", " ".join("".join(visible).translate(_BRACKETS).split()))
-
-
-def estimated_tokens(text: str) -> int:
-    """Return an upper estimate of the tokens of a byte-pair tokenizer.
-
-    Three ASCII characters count as one token, a common Chinese character as one, and any other character as one for
-    each of its bytes.
-    """
-    return -(-sum(map(_weight, text)) // _THIRDS)
-
-
-def cut(text: str, max_tokens: int) -> str:
-    """Return the text, cut with an ellipsis if it is longer than `max_tokens`."""
-    if estimated_tokens(text) <= max_tokens:
-        return text
-    remaining = max_tokens * _THIRDS - _weight(_ELLIPSIS)
-    for index, char in enumerate(text):
-        remaining -= _weight(char)
-        if remaining < 0:
-            return text[:index].rstrip() + _ELLIPSIS
-    return text
-
-
-def _weight(char: str) -> int:
-    """Return the estimated thirds of a token."""
-    if char < "\x80":
-        return 1
-    return _THIRDS if "\u3000" <= char <= "\u9fff" or "\uff00" <= char <= "\uffef" else _THIRDS * len(char.encode())
 
 
 def language_of(content: UserMemoryContent | None) -> Language:

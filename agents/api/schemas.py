@@ -15,8 +15,8 @@ _TOOLS: list[JsonValue] = ["memory_recall", "memory_store", "memory_forget"]
 class ToolArguments(RecallArguments, StoreArguments, ForgetArguments):
     """The arguments of all tools. Each tool ignores those of the others, with a warning.
 
-    `memory_recall` takes `query` and `limit`, `memory_store` takes `text`, `importance` and `category`, `memory_forget`
-    takes `memoryId` or `query`.
+    `memory_recall` takes `query`, `limit` and `max_tokens`, `memory_store` takes `text`, `importance` and `category`,
+    `memory_forget` takes `memoryId` or `query`.
     """
 
     model_config = ConfigDict(json_schema_extra={"required": [], "examples": [{"text": "Ana is allergic to nuts."}]})

@@ -17,6 +17,7 @@ WHEN_TO_RECALL: Final = (
     "conversation or the files."
 )
 """The instructions and both tools give this rule in the same words."""
+_CUT: Final = "of a long memory the part that fits best, and memory_get returns the rest."
 _MESSAGE: Final = {"type": "string", "description": "The text of the answer, without the memories themselves."}
 _ERROR: Final = {"type": "string", "description": "The code of an error, such as `not_found`; absent without one."}
 
@@ -26,12 +27,13 @@ class McpTool(Tool):
     """A tool with its description for clients and language models.
 
     The first sentence of the description says what the tool does, the second when to call it. `output` is the schema of
-    a successful answer. Tools that are neither `writes` nor `destructive` change nothing.
+    a successful answer; None for tools that answer with memories, whose texts stand in `content` alone. Tools that are
+    neither `writes` nor `destructive` change nothing.
     """
 
     title: str
     description: str
-    output: type[BaseModel]
+    output: type[BaseModel] | None = None
     writes: bool = False
     destructive: bool = False
     idempotent: bool = True
@@ -47,8 +49,8 @@ TOOLS: Final = {
         tools.TOOLS["memory_recall"].run,
         "Recall memories",
         "Recall what is known about the user: preferences, facts, decisions, lessons, past conversations and files. "
-        f"{WHEN_TO_RECALL} Returns memories, best first, each with its id, category, time and score.",
-        openclaw_tools.Recalled,
+        f"{WHEN_TO_RECALL} Returns memories, best first, each with its id, category, time and score; "
+        f"{_CUT}",
     ),
     "memory_store": McpTool(
         openclaw_tools.StoreArguments,
@@ -74,8 +76,7 @@ TOOLS: Final = {
         memory_tools.search,
         "Search memories",
         f"Search the user's memories in one conversation, in the files or everywhere. {WHEN_TO_RECALL} Returns "
-        "memories, best first, with their ids, times and files.",
-        memory_tools.Found,
+        f"memories, best first, with their ids, times and files; {_CUT}",
     ),
     "memory_list": McpTool(
         memory_tools.ListArguments,
@@ -83,7 +84,13 @@ TOOLS: Final = {
         "List memories",
         "List memories of a session, category, type or time, newest first. Call it to review what is stored, or with "
         "`deleted` to find a memory to restore. Returns memories with their ids, and a cursor if there are more.",
-        memory_tools.Listed,
+    ),
+    "memory_get": McpTool(
+        memory_tools.GetArguments,
+        memory_tools.get,
+        "Get a memory",
+        "Get the whole text of a memory by its id. Call it when another tool shows only a part of a memory. Returns up "
+        f"to {memory_tools.GET_CHARS} characters, and the next offset if there are more.",
     ),
     "memory_update": McpTool(
         memory_tools.UpdateArguments,
@@ -158,7 +165,7 @@ def list_tools(*, may_write: bool = True) -> list[types.Tool]:
             title=tool.title,
             description=tool.description,
             input_schema=tool.arguments.model_json_schema(schema_generator=_WithoutTitles),
-            output_schema=_output_schema(tool.output),
+            output_schema=None if tool.output is None else _output_schema(tool.output),
             annotations=types.ToolAnnotations(
                 read_only_hint=tool.is_read_only,
                 destructive_hint=tool.destructive,

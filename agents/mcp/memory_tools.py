@@ -1,16 +1,25 @@
 """MCP tools that search, list, update and restore memories."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agents.mcp.openclaw_tools import MemoryId
-from agents.tools.arguments import DESCRIBED_CATEGORIES, CategoryName, StrictArguments, Text, Whole
+from agents.tools import budget
+from agents.tools.arguments import (
+    DESCRIBED_CATEGORIES,
+    MAX_TOKENS_FIELD,
+    CategoryName,
+    StrictArguments,
+    Text,
+    Whole,
+)
+from agents.tools.budget import Entry
 from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import visible
 from agents.tools.results import Result, failed, framed, quoted, result, without_recalled_memories
 from agents.tools.store import refused_category
-from core import readable
+from core import pagination, readable
 from core.rest import WHOLE
 from core.shapes import shared
 from core.storable import check_text
@@ -21,8 +30,6 @@ from memories.api.schemas.memories import (
     DEFAULT_PAGE_SIZE,
     Cursor,
     Importance,
-    KindOfMemory,
-    MemoryPage,
     OverrideText,
     PageSize,
     SenderFilter,
@@ -37,7 +44,12 @@ from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.scoped_hits import Scope, ScopedHit, SearchCommand
 from memories.services.search_log import logged_search
-from store.types import MAX_TOP_K, ListRequest, StoredMemory
+from store.types import MAX_TOP_K, ListRequest, Position, StoredMemory
+
+GET_CHARS: Final = 4000
+"""The characters of a memory that one call returns."""
+_MAX_FILES: Final = 3
+_MAX_FILE_NAME: Final = 80
 
 
 class SearchArguments(StrictArguments):
@@ -54,6 +66,7 @@ class SearchArguments(StrictArguments):
         None, description="The conversation that `current_chat` searches."
     )
     top_k: Whole = Field(TOP_K, ge=1, le=MAX_TOP_K, description="The maximum number of results for each scope.")
+    max_tokens: Whole = MAX_TOKENS_FIELD
 
 
 class ListArguments(StrictArguments):
@@ -73,6 +86,12 @@ class ListArguments(StrictArguments):
     deleted: bool = Field(False, description="True lists the memories in the trash instead of the others.")
     limit: Annotated[PageSize, WHOLE] = Field(DEFAULT_PAGE_SIZE, description="The maximum number of memories.")
     cursor: Annotated[Cursor, AfterValidator(check_text)] = None
+    max_tokens: Whole = MAX_TOKENS_FIELD
+
+
+class GetArguments(StrictArguments):
+    memory_id: Text = Field(description="The id of the memory, from memory_recall, memory_search or memory_list.")
+    offset: Whole = Field(0, ge=0, description="The character to begin with: 0, or the next offset of the call before.")
 
 
 class UpdateArguments(StrictArguments):
@@ -92,25 +111,6 @@ class RestoreArguments(StrictArguments):
     memory_id: Text = Field(description="The id of the memory, from memory_forget, or memory_list with `deleted`.")
 
 
-class FoundMemory(BaseModel):
-    id: MemoryId
-    memory_type: KindOfMemory
-    session_id: str | None = Field(description="The memory's session; null for memories without one.")
-    source_scope: Scope = Field(description="The most specific of the searched scopes that has it.")
-    text: str = Field(description="The text.")
-    score: float | None = Field(description="The score, which only ranks; null if there is none.")
-    created_at: str = Field(description="When it was said or stored.")
-    attachments: list[str] = Field(description="The names of files that belong to it.")
-
-
-class Found(BaseModel):
-    results: list[FoundMemory] = Field(description="The memories, best first.")
-
-
-class Listed(MemoryPage):
-    """A page of memories, with the fields of `GET /memories`."""
-
-
 class Decided(BaseModel):
     action: Literal["updated", "restored"] = Field(description="The change.")
     id: MemoryId
@@ -128,29 +128,15 @@ def search(caller: Caller, arguments: SearchArguments) -> Result:
     found = [one for one in all_found if one.hit.memory_id in visible_ids]
     if not found:
         return result("Nothing was found.", results=[])
-    lines = framed(_found_line(number, one) for number, one in enumerate(found, start=1))
-    results = [
-        {
-            "id": one.hit.memory_id,
-            "memory_type": one.hit.memory_type,
-            "session_id": one.hit.session_id,
-            "source_scope": one.scope,
-            "text": one.hit.text,
-            "score": one.hit.score,
-            "created_at": isoformat(readable.moment(one.hit.created_at_ms)),
-            "attachments": [file.name for file in one.attachments],
-        }
-        for one in found
-    ]
-    return result(f"Found {len(found)}:\n\n{lines}", results=results)
+    listed = budget.listed([_found(one) for one in found], query=arguments.query, max_tokens=arguments.max_tokens)
+    text = f"Found {len(found)}:\n\n{listed.text}{budget.left_out(len(found) - listed.shown)}"
+    return result(text, results=[{"id": one.hit.memory_id, "text": one.hit.text} for one in found])
 
 
-def _found_line(number: int, found: ScopedHit) -> str:
-    hit = found.hit
-    files_of = "".join(f" [file: {quoted(file.name)}]" for file in found.attachments)
-    return (
-        f"{number}. {isoformat(readable.moment(hit.created_at_ms))} {quoted(hit.text)}{files_of} [id: {hit.memory_id}]"
-    )
+def _found(found: ScopedHit) -> Entry:
+    hit, named = found.hit, found.attachments[:_MAX_FILES]
+    files_of = "".join(f"[file: {quoted(file.name[:_MAX_FILE_NAME])}] " for file in named)
+    return Entry(hit.text, isoformat(readable.moment(hit.created_at_ms)), f"{files_of}[id: {hit.memory_id}]")
 
 
 def list_memories(caller: Caller, arguments: ListArguments) -> Result:
@@ -162,19 +148,34 @@ def list_memories(caller: Caller, arguments: ListArguments) -> Result:
         after=position_of(arguments.cursor),
     )
     page = get_engine().list(caller.owner, request)
-    listed = rendering.memory_page(caller.owner, page)
     if not page.memories:
-        return result("There are no such memories.", **listed)
-    following = listed["next_cursor"]
-    more = f"\nThere are more: call again with the cursor {following}" if following else ""
-    lines = framed(_line(number, memory) for number, memory in enumerate(page.memories, start=1))
-    return result(f"{len(page.memories)} listed:\n\n{lines}{more}", **listed)
+        return result("There are no such memories.", memories=[], next_cursor=None)
+    listed = budget.listed([_listed(memory) for memory in page.memories], max_tokens=arguments.max_tokens)
+    memories, following = page.memories[: listed.shown], page.following
+    if listed.shown < len(page.memories):  # the next page begins with the first memory that did not fit
+        following = Position(memories[-1].created_at_ms, memories[-1].row)
+    cursor = None if following is None else pagination.encode(*following)
+    more = f"\nThere are more: call again with the cursor {cursor}" if cursor else ""
+    return result(
+        f"{listed.shown} listed:\n\n{listed.text}{more}",
+        memories=[rendering.memory(memory, {}) for memory in memories],
+        next_cursor=cursor,
+    )
 
 
-def _line(number: int, memory: StoredMemory) -> str:
-    kind = memory.category or memory.memory_type
-    created_at = isoformat(readable.moment(memory.created_at_ms))
-    return f"{number}. [{kind}] {created_at} {quoted(memory.text)} [id: {memory.memory_id}]"
+def _listed(memory: StoredMemory) -> Entry:
+    kind, created_at = memory.category or memory.memory_type, isoformat(readable.moment(memory.created_at_ms))
+    return Entry(memory.text, f"[{kind}] {created_at}", f"[id: {memory.memory_id}]")
+
+
+def get(caller: Caller, arguments: GetArguments) -> Result:
+    """Return a part of a memory's text. Raises: `NotFound`."""
+    memory = get_memory(caller, cleaned(arguments.memory_id))
+    end = arguments.offset + GET_CHARS
+    text = memory.text[arguments.offset : end]
+    heading = f"[id: {memory.memory_id}], characters {arguments.offset}-{arguments.offset + len(text)} of"
+    more = f"\nThere is more: call again with the offset {end}" if end < len(memory.text) else ""
+    return result(f"{framed([f'{heading} {len(memory.text)}:', quoted(text)])}{more}", id=memory.memory_id, text=text)
 
 
 def update(caller: Caller, arguments: UpdateArguments) -> Result:

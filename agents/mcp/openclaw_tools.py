@@ -34,16 +34,6 @@ class Candidate(BaseModel):
     score: Score
 
 
-class RecalledMemory(Candidate):
-    importance: float = Field(description="The importance, 0 to 1.")
-    createdAt: int = Field(description="When it was stored or said, in Unix milliseconds.")  # noqa: N815  OpenClaw's name
-
-
-class Recalled(BaseModel):
-    count: int = Field(description="The number of memories.")
-    memories: list[RecalledMemory] = Field([], description="The memories, best first; absent if there are none.")
-
-
 class Stored(BaseModel):
     action: Literal["created", "updated"] = Field(description="`updated` if a memory has the same text.")
     id: MemoryId

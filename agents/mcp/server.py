@@ -76,7 +76,7 @@ class _Handlers:
             answer = await self._run(lambda caller: _invoke(caller, params.name, params.arguments or {}))
         except GatewayError as error:
             answer = failed(error.code, error.detail)
-        return call_result(answer)
+        return call_result(params.name, answer)
 
     async def list_resources(self, context: _Context, params: _Page) -> types.ListResourcesResult:
         cursor = params.cursor if params else None
@@ -140,13 +140,18 @@ def _invoke(caller: Caller, name: str, arguments: dict[str, Any]) -> Result:
     return tools.invoke(caller, name, arguments, catalog.TOOLS)
 
 
-def call_result(answer: Result) -> types.CallToolResult:
-    """Return a tool's result as MCP sends it: `structured_content` has the schema that the catalog publishes."""
+def call_result(name: str, answer: Result) -> types.CallToolResult:
+    """Return a tool's result as MCP sends it: `structured_content` has the schema that the catalog publishes, if any.
+
+    Some clients give models both `content` and `structured_content`, so memories stand in `content` alone.
+    """
     text, details = answer["content"][0]["text"], answer["details"]
+    tool = catalog.TOOLS.get(name)
+    is_structured = "error" in details or tool is None or tool.output is not None
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)],
         # Includes the text around the data, for clients that show only the structured content.
-        structured_content={"message": without_frame(text), **details},
+        structured_content={"message": without_frame(text), **details} if is_structured else None,
         is_error="error" in details,
     )
 

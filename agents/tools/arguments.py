@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from agents.tools.budget import LARGEST_MAX_TOKENS, MAX_TOKENS, SMALLEST_MAX_TOKENS
 from core.errors import FieldError, InvalidInput
 from core.messages import Translatable as _
 from core.rest import WHOLE, invalid_input
@@ -48,6 +49,20 @@ class StrictArguments(Arguments):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+def _within_budget(value: object) -> object:
+    """Clamp a number of tokens to the allowed range."""
+    limits = SMALLEST_MAX_TOKENS, LARGEST_MAX_TOKENS
+    return int(min(max(value, limits[0]), limits[1])) if isinstance(value, float | int) and not isnan(value) else value
+
+
+MAX_TOKENS_FIELD: Final = Field(
+    MAX_TOKENS,
+    ge=SMALLEST_MAX_TOKENS,
+    le=LARGEST_MAX_TOKENS,
+    description="The maximum length of the answer, in estimated tokens. Long memories are cut, the last left out.",
+)
+
+
 class RecallArguments(Arguments):
     model_config = ConfigDict(json_schema_extra={"required": ["query"]})
 
@@ -57,6 +72,7 @@ class RecallArguments(Arguments):
         description="The maximum number of memories.",
         json_schema_extra={"type": "number", "minimum": 1, "maximum": MAX_LIMIT},
     )
+    max_tokens: Annotated[int, BeforeValidator(_within_budget)] = MAX_TOKENS_FIELD
 
 
 class StoreArguments(Arguments):

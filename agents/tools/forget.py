@@ -3,12 +3,14 @@
 from typing import Final
 
 from accounts.authority import VIEW
+from agents.tools import budget
 from agents.tools.arguments import ForgetArguments
 from agents.tools.caller import Caller, cleaned, get_memory, ref_of
-from agents.tools.recall import find, listed
+from agents.tools.recall import find
 from agents.tools.results import Result, failed, result
 from core.errors import NotFound
 from memories.services import decisions, lookup
+from memories.services.excerpts import excerpt
 from store.text.tokens import query_tokens
 
 _MIN_SCORE: Final = 0.05
@@ -46,14 +48,17 @@ def _forget_by_query(caller: Caller, query: str) -> Result:
         words = set(query_tokens(match.text))
         if len(words & set(query_tokens(query))) >= _MIN_SHARE_OF_WORDS * max(len(words), 1):
             _delete(caller, match.id)
-            text = f"Forgotten: [id: {match.id}]\n{listed(likely)}"
+            text = f"Forgotten: [id: {match.id}]\n{budget.listed([match.entry()], query=query).text}"
             return result(text, action="deleted", rows=1, id=match.id)
     candidates = likely or found
+    shown = budget.listed([one.entry() for one in candidates], query=query)
+    number = f"{len(candidates)} {'candidate' if len(candidates) == 1 else 'candidates'}"
     return result(
-        f"Found {len(candidates)} candidates. Call again with the memoryId of one of them:\n\n{listed(candidates)}",
+        f"Found {number}. Call again with the memoryId of one of them:\n\n{shown.text}",
         action="candidates",
         candidates=[
-            {"id": one.id, "text": one.text, "category": one.category, "score": one.score} for one in candidates
+            {"id": one.id, "text": excerpt(one.text, query).text, "category": one.category, "score": one.score}
+            for one in candidates
         ],
     )
 

@@ -1,11 +1,13 @@
 """`memory_recall`: search the caller's memories for a question."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from agents.tools import budget
 from agents.tools.arguments import DEFAULT_IMPORTANCE, MAX_LIMIT, RecallArguments
+from agents.tools.budget import Entry
 from agents.tools.caller import Caller
-from agents.tools.results import Result, failed, framed, quoted, result
+from agents.tools.results import Result, failed, quoted, result
 from core import readable
 from core.times import isoformat
 from memories.api.schemas.search import MAX_QUERY_CHARS
@@ -31,9 +33,9 @@ class Recalled(NamedTuple):
         created_at_ms = fields.pop("created_at_ms")
         return {**fields, "createdAt": created_at_ms}
 
-    def line(self, number: int) -> str:
+    def entry(self) -> Entry:
         created_at = isoformat(readable.moment(self.created_at_ms))
-        return f"{number}. [{self.category}] {created_at} {quoted(self.text)} ({self.score:.0%}) [id: {self.id}]"
+        return Entry(self.text, f"[{quoted(self.category)}] {created_at}", f"({self.score:.0%}) [id: {self.id}]")
 
 
 class HitColumns(NamedTuple):
@@ -52,15 +54,13 @@ def recall(caller: Caller, arguments: RecallArguments) -> Result:
     found = find(caller, arguments.query, arguments.limit)
     if not found:
         return result("No relevant memories found.", count=0)
+    listed = budget.listed([one.entry() for one in found], query=arguments.query, max_tokens=arguments.max_tokens)
     return result(
-        f"Found {len(found)} {'memory' if len(found) == 1 else 'memories'}:\n\n{listed(found)}",
+        f"Found {len(found)} {'memory' if len(found) == 1 else 'memories'}:\n\n{listed.text}"
+        f"{budget.left_out(len(found) - listed.shown)}",
         count=len(found),
         memories=[one.details() for one in found],
     )
-
-
-def listed(found: Iterable[Recalled]) -> str:
-    return framed(one.line(number) for number, one in enumerate(found, start=1))
 
 
 def find(caller: Caller, query: str, limit: int = MAX_LIMIT, *, without_session: str | None = None) -> list[Recalled]:

@@ -23,7 +23,10 @@ _BLOCK = re.compile(
     rf"<{_GAP}{_NAME}\b[^>]{{0,200}}>.*?(?:<{_GAP}/{_GAP}(?P=name){_GAP}>|\Z)", re.IGNORECASE | re.DOTALL
 )
 _CLOSING_TAG = re.compile(rf"<{_GAP}/{_GAP}{_NAME}{_GAP}>", re.IGNORECASE)
-_ANGLES = str.maketrans({"<": "&lt;", ">": "&gt;", "＜": "&lt;", "＞": "&gt;"})
+_QUOTED = str.maketrans(
+    {"<": "&lt;", ">": "&gt;", "＜": "&lt;", "＞": "&gt;"}
+    | {chr(code): " " for code in range(0x20) if not chr(code).isspace()}  # each takes six bytes of JSON
+)
 
 
 def result(text: str, /, **details: Any) -> Result:
@@ -48,7 +51,7 @@ def without_frame(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Return stored text that can neither end the frame nor look like another entry."""
-    return "\n   ".join(text.translate(_ANGLES).splitlines())
+    return "\n   ".join(text.translate(_QUOTED).splitlines())
 
 
 def without_recalled_memories(text: str) -> str:

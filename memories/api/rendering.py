@@ -1,7 +1,10 @@
 """Responses as plain data for orjson: no serializer on the hot path."""
 
-from collections.abc import Mapping
-from typing import Any, Final, get_args
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final, NamedTuple, get_args
+
+import orjson
 
 from core import pagination
 from core.ids import parse_session_id, resource_uri
@@ -9,8 +12,10 @@ from core.localization import localized
 from core.messages import Translatable as _
 from core.readable import moment
 from core.times import from_ms, isoformat, isoformat_or_none
+from core.token_estimates import cut, estimated_tokens
 from memories.models import Tombstone
 from memories.queries import Event, override_ids
+from memories.services.excerpts import MAX_CHARS, Budget, Excerpt, excerpt
 from memories.services.scoped_hits import ScopedHit
 from memories.services.search import SearchAnswer
 from remote.queries import RemoteState
@@ -22,25 +27,57 @@ from store.types import ListPage, Owner, Role, StoredMemory
 _ROLES: Final = get_args(Role)
 
 
-def search_answer(answer: SearchAnswer, *, explain: bool, context: int, raw: bool) -> dict[str, Any]:
-    return {
-        "results": [_result(found, explain, bool(context), raw) for found in answer.results],
-        "meta": {
-            "method": answer.method,
-            "scopes": {scope: report._asdict() for scope, report in answer.scopes.items()},
-        },
+class View(NamedTuple):
+    """The parts of an answer that a request asks for."""
+
+    query: str
+    explain: bool = False
+    with_context: bool = False
+    with_raw: bool = True
+    budget: Budget = Budget()
+
+
+def search_answer(answer: SearchAnswer, view: View) -> dict[str, Any]:
+    results = [_result(found, view) for found in answer.results]
+    meta: dict[str, Any] = {
+        "method": answer.method,
+        "scopes": {scope: report._asdict() for scope, report in answer.scopes.items()},
     }
+    if view.budget.max_tokens is None:
+        return {"results": results, "meta": meta}
+    shown = _within(results, view.query, view.budget.max_tokens)
+    return {"results": shown, "meta": meta | {"left_out": len(results) - len(shown)}}
 
 
-def _result(found: ScopedHit, explain: bool, with_context: bool, with_raw: bool) -> dict[str, Any]:
-    hit = found.hit
+def _within(results: Sequence[dict[str, Any]], query: str, max_tokens: int) -> list[dict[str, Any]]:
+    """Return the first results that fit; of a first one that is too long, the text is cut and the passage left out."""
+    if results and _tokens_of(results[0]) > max_tokens:
+        bare = results[0] | {"text": "", "passage": None}
+        room = max_tokens - _tokens_of(bare)
+        text = cut(excerpt(results[0]["text"], query, room).text, room) if room > 0 else ""
+        if (escaped := _tokens_of(text)) > room > 0:
+            text = cut(text, room * room // escaped)
+        return [bare | {"text": text}] if text else []
+    total = list(accumulate(map(_tokens_of, results)))
+    return [result for result, tokens in zip(results, total, strict=True) if tokens <= max_tokens]
+
+
+def _tokens_of(part: Mapping[str, Any] | str) -> int:
+    """Return the estimated tokens of a result, or of a text, as JSON, without the engine's record."""
+    return estimated_tokens(orjson.dumps(part if isinstance(part, str) else {**part, "raw": None}).decode())
+
+
+def _result(found: ScopedHit, view: View) -> dict[str, Any]:
+    hit, max_chars = found.hit, view.budget.max_chars
+    part = excerpt(hit.text, view.query, max_chars or MAX_CHARS)
+    is_whole = part.text == hit.text
     session = parse_session_id(hit.session_id or "")
     user_id = session.user_id if session.kind == "resource" else None
     result = {
         "id": hit.memory_id,
         "memory_type": hit.memory_type,
         "session_id": hit.session_id,
-        "text": hit.text,
+        "text": hit.text if max_chars is None else part.text,
         "score": hit.score,
         "relevance": hit.relevance,
         "sender_id": hit.sender_id,
@@ -60,12 +97,13 @@ def _result(found: ScopedHit, explain: bool, with_context: bool, with_raw: bool)
         "attachments": [
             {"type": row.type, "name": row.name, "internal_uri": row.internal_uri} for row in found.attachments
         ],
-        "place": _place(hit.raw),
-        "raw": hit.raw if with_raw else {},
+        "place": _place(hit.raw, None if is_whole else part),
+        "passage": None if is_whole or max_chars is not None else part.text,
+        "raw": hit.raw if view.with_raw else {},
     }
-    if explain:
+    if view.explain:
         result["explain"] = {"legs": dict(hit.legs), "override_id": found.override_id}
-    if with_context:
+    if view.with_context:
         before, after = found.context or ((), ())  # none without a session, or if the remote alone holds the memory
         result["context"] = {"before": [_neighbor(one) for one in before], "after": [_neighbor(one) for one in after]}
     return result
@@ -85,9 +123,10 @@ def _if(kind: type | tuple[type, ...], value: Any) -> Any:
     return value if isinstance(value, kind) else None
 
 
-def _place(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return where a passage stands in its file; None for other memories."""
+def _place(raw: Mapping[str, Any], part: Excerpt | None) -> dict[str, Any] | None:
+    """Return where a passage stands in its file, or a part in a long text; None for other memories."""
     place = {name: _if(kind, raw.get(name)) for name, kind in _PLACE_FIELDS.items()}
+    place |= {"start": part and part.start, "end": part and part.end}
     return place if any(value is not None for value in place.values()) else None
 
 

@@ -32,11 +32,13 @@ from core.rest import MAX_JSON_BYTES, parse, parse_query
 from engines.registry import get_engine
 from memories import queries
 from memories.api import rendering
+from memories.api.rendering import View
 from memories.api.schemas import memories as schemas
 from memories.api.schemas import messages as message_schemas
 from memories.api.schemas import search as search_schemas
 from memories.services import decisions, lookup
 from memories.services.add import add, flush
+from memories.services.excerpts import Budget
 from memories.services.lookup import MemoryRef, owner_of
 from memories.services.search_log import logged_search
 from memories.services.zones import unknown_zone
@@ -47,6 +49,11 @@ FEW_RESULTS = 3
 LEFT_OUT = _("The default search scopes leave out your other sessions. Add all_user_memory to scope to search them.")
 _MEMORY_ID = path_parameter("memory_id", schemas.MemoryId)
 _SESSION_ID = path_parameter("session_id", ChatId)
+
+
+def _view_of(body: search_schemas.SearchBody) -> View:
+    budget = Budget(body.max_tokens, body.max_chars_per_memory)
+    return View(body.query, body.explain, bool(body.context), body.raw, budget)
 
 
 @extend_schema(tags=["memories"])
@@ -67,7 +74,7 @@ class MemoryViewSet(ViewSet):
         body = parse(search_schemas.SearchBody, request.data)
         owner = owner_of(caller(request), body.app_id, body.project_id)
         answer = logged_search(owner, body.command(), interface="rest")
-        document = rendering.search_answer(answer, explain=body.explain, context=body.context, raw=body.raw)
+        document = rendering.search_answer(answer, _view_of(body))
         is_default, is_short = "scope" not in body.model_fields_set, len(answer.results) < FEW_RESULTS
         leaves_out = is_default and is_short and queries.has_other_sessions(owner, body.conversation_id)
         hints = [hint for hint in (LEFT_OUT if leaves_out else None, unknown_zone(body.timezone or "")) if hint]

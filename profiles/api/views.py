@@ -28,11 +28,11 @@ from core.messages import Translatable as _
 from core.preconditions import preconditions_of
 from core.rest import parse, parse_query
 from core.times import isoformat
+from core.token_estimates import estimated_tokens
 from profiles import services
 from profiles.api import schemas
 from profiles.documents import Document
 from profiles.models import ProfileRevision
-from profiles.prompts import estimated_tokens
 from profiles.schemas import MODELS, Content, Kind, json_schema
 
 MAX_BODY_BYTES = 1_000_000

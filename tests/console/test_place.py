@@ -44,7 +44,9 @@ def results(person: Person, query: str) -> list[Any]:
 def test_results_name_the_place(alice: Person) -> None:
     passage(alice)
     [hit] = [one for one in results(alice, "payment due") if "Payment" in one["text"]]
-    assert hit["place"] == {"page": 2, "heading": None, "box": None, "second": None, "until_second": None}
+    assert hit["place"] == {
+        "page": 2, "heading": None, "box": None, "second": None, "until_second": None, "start": None, "end": None,
+    }  # fmt: skip
     assert hit["raw"] == {}
     upload(alice, b"Just words about tea.", "tea.txt")
     assert results(alice, "tea")[0]["place"] is None

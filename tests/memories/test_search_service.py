@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories.api.rendering import search_answer
+from memories.api.rendering import View, search_answer
 from memories.models import Override, Tombstone
 from memories.queries import decisions
 from memories.services.scoped_hits import SCOPES, SearchCommand
@@ -210,9 +210,7 @@ def test_files_of_other_sessions_and_users_are_not_attached(alice: Person, bob: 
 
 def test_only_hits_of_resource_sessions_have_a_resource(alice: Person) -> None:
     hits = [hit("r", 0.9, session_id="resource:alice:r_1"), hit("e", 0.8, session_id="memory_edit:alice")]
-    answer = search_answer(
-        run_search(alice, ScriptedEngine(hits), "all_user_memory"), explain=False, context=0, raw=True
-    )
+    answer = search_answer(run_search(alice, ScriptedEngine(hits), "all_user_memory"), View("x"))
     assert [(result["resource_id"], result["resource_uri"]) for result in answer["results"]] == [
         ("r_1", "resource://alice/r_1"),
         (None, None),

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from core.token_estimates import cut, estimated_tokens
 from profiles.labels import Language
 from profiles.prompts import (
     build_system_prompt,
     build_user_memory_prompt,
     build_work_memory_prompt,
-    cut,
-    estimated_tokens,
     language_of,
     quoted,
 )

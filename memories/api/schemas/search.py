@@ -228,6 +228,16 @@ class SearchBody(ScopedBody):
         description="The number of memories to return before and after each result, from the same session.",
         examples=[1],
     )
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = Field(
+        None,
+        description="The maximum length of the results without `raw`, in estimated tokens: the last are left out, and "
+        "the text of a first one that is too long is cut. Absent: no maximum.",
+    )
+    max_chars_per_memory: Annotated[int, Field(ge=1, le=1_000_000), WHOLE] | None = Field(
+        None,
+        description="The maximum length of each `text`: of a longer one, the part that fits the query best. Absent: "
+        "texts are whole.",
+    )
     explain: bool = Field(False, description="Return `explain` with each result.", examples=[True])
     raw: bool = Field(True, description="Return the engine's own record as `raw` of each result; false: `{}`.")
 
@@ -268,7 +278,7 @@ class NeighborOut(BaseModel):
 
 
 class PlaceOut(BaseModel):
-    """The place of a passage in its file."""
+    """The place of a passage in its file, or in a long text."""
 
     page: int | None = Field(description="The page, counted from 1.", examples=[3])
     heading: str | None = Field(description="The heading above it.", examples=["Payment"])
@@ -278,6 +288,8 @@ class PlaceOut(BaseModel):
     )
     second: float | None = Field(description="Its first second in a recording.", examples=[None])
     until_second: float | None = Field(description="Its last second in a recording.", examples=[None])
+    start: int | None = Field(description="The first character of `passage` in the text, from 0.", examples=[None])
+    end: int | None = Field(description="The character after its last.", examples=[None])
 
 
 class ContextOut(BaseModel):
@@ -337,7 +349,12 @@ class SearchResultOut(BaseModel):
     )
     attachments: list[AttachmentOut] = Field(description="The files that the memory mentions or comes from.")
     place: PlaceOut | None = Field(
-        description="Where it stands in its file; null for other memories, and of files that the remote read.",
+        description="Where it stands in its file, or its `passage` in a long text; null for other memories, and of "
+        "files that the remote read.",
+        examples=[None],
+    )
+    passage: str | None = Field(
+        description="The part of a text of more than 1,200 characters that fits the query best; null for others.",
         examples=[None],
     )
     raw: dict[str, Any] = Field(
@@ -386,6 +403,9 @@ class SearchMeta(BaseModel):
                 }
             }
         ],
+    )
+    left_out: int | None = Field(
+        None, description="The number of results left out because of `max_tokens`. Absent without it."
     )
     hint: str | None = Field(
         None,

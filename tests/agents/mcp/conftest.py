@@ -56,6 +56,11 @@ def approve(address: str, key: str, *, may_write: bool = True) -> str:
     return answer.headers["Location"]
 
 
+def ids_in(text: str) -> list[str]:
+    """Return the ids of the memories that a tool's text shows, in their order."""
+    return re.findall(r"\[id: ([^\]]+)\]", text)
+
+
 def parse_hidden(page: str) -> dict[str, str]:
     return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
 

@@ -14,13 +14,13 @@ from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, TextContent
 
-from tests.agents.mcp.conftest import Talk, User
+from tests.agents.mcp.conftest import Talk, User, ids_in
 from tests.agents.mcp.test_http import HALF
 from tests.conftest import Person
 from tests.forked import PROJECT
 
 TOOLS = [
-    *("memory_recall", "memory_store", "memory_forget", "memory_search", "memory_list", "memory_update"),
+    *("memory_recall", "memory_store", "memory_forget", "memory_search", "memory_list", "memory_get", "memory_update"),
     *("memory_restore", "profile_get", "profile_update", "session_add", "resources_list", "resources_read"),
 ]
 INITIALIZE = (
@@ -87,6 +87,14 @@ async def details(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
     return dict(answer.structured_content)
 
 
+async def shown(client: Client, tool: str, **arguments: Any) -> str:
+    """Return the text of a tool that answers with memories, which has no structured content."""
+    answer = await client.call_tool(tool, arguments)
+    assert not answer.is_error, answer.content
+    assert answer.structured_content is None
+    return text_of(answer)
+
+
 def text_of(answer: CallToolResult) -> str:
     [content] = answer.content
     assert isinstance(content, TextContent)
@@ -98,17 +106,15 @@ async def call_every_tool(client: Client) -> None:
     for text, query in (("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")):
         created = await details(client, "memory_store", text=text)
         assert created["action"] == "created"
-        recalled = await details(client, "memory_recall", query=query, limit=1)
-        assert [memory["id"] for memory in recalled["memories"]] == [created["id"]]
-        found = await details(client, "memory_search", query=query)
-        assert created["id"] in {one["id"] for one in found["results"]}
+        assert ids_in(await shown(client, "memory_recall", query=query, limit=1)) == [created["id"]]
+        assert created["id"] in ids_in(await shown(client, "memory_search", query=query))
+        assert text in await shown(client, "memory_get", memory_id=created["id"])
         await details(client, "memory_update", memory_id=created["id"], importance=0.9)
         forgotten = await details(client, "memory_forget", memoryId=created["id"])
         assert (forgotten["action"], forgotten["id"]) == ("deleted", created["id"])
-        deleted = (await details(client, "memory_list", deleted=True))["memories"]
-        assert (deleted[0]["id"], deleted[0]["importance"]) == (created["id"], 0.9)
+        assert ids_in(await shown(client, "memory_list", deleted=True))[0] == created["id"]
         assert (await details(client, "memory_restore", memory_id=created["id"]))["action"] == "restored"
-        assert (await details(client, "memory_list"))["memories"][0]["id"] == created["id"]
+        assert ids_in(await shown(client, "memory_list"))[0] == created["id"]
         await details(client, "memory_forget", memoryId=created["id"])
     document = await details(client, "profile_get", kind="work")
     await details(client, "profile_update", kind="work", content={"expertise": ["joinery"]}, etag=document["etag"])
@@ -184,10 +190,10 @@ def test_the_agent_is_chosen_by_header_or_option(user: User) -> None:
         return str((await details(client, "memory_store", text="A secret of the helper"))["id"])
 
     async def recall(client: Client) -> int:
-        searched = await details(client, "memory_search", query="secret helper")
-        recalled = await details(client, "memory_recall", query="secret helper")
-        assert recalled["count"] == len(searched["results"])
-        return int(recalled["count"])
+        searched = ids_in(await shown(client, "memory_search", query="secret helper"))
+        recalled = ids_in(await shown(client, "memory_recall", query="secret helper"))
+        assert recalled == searched
+        return len(recalled)
 
     user.over_http(store, **{"X-Agent-Id": "helper"})
     assert user.over_http(recall, **{"X-Agent-Id": "helper"}) == 1
@@ -198,30 +204,27 @@ def test_the_agent_is_chosen_by_header_or_option(user: User) -> None:
 @pytest.mark.slow
 def test_rest_http_and_stdio_share_memories(user: User) -> None:
     async def recall(client: Client) -> str:
-        [memory] = (await details(client, "memory_recall", query="tax number"))["memories"]
-        return str(memory["id"])
+        [memory_id] = ids_in(await shown(client, "memory_recall", query="tax number"))
+        return memory_id
 
     body = {"tool": "memory_store", "args": {"text": "The tax number is 4711"}}
     stored = user.post("/tools/invoke", json=body).json()["result"]["details"]
     assert user.over_http(recall) == user.over_stdio(recall) == stored["id"]
 
 
-def test_text_and_structured_content_both_describe_the_result(user: User) -> None:
-    """Some clients show the text, some only the structured content."""
-
+def test_texts_stand_once_and_after_the_warning(user: User) -> None:
     async def talk(client: Client) -> None:
         for text in ("Alice drinks green tea", "Alice drinks black tea"):
             await client.call_tool("memory_store", {"text": text})
         question = {"query": "Alice drinks tea"}
-        for tool, sentence in (
-            ("memory_recall", "Found 2 memories:"),
-            ("memory_search", "Found 2:"),
-            ("memory_forget", "Call again with the memoryId of one of them:"),
-        ):
+        for tool, sentence in (("memory_recall", "Found 2 memories:"), ("memory_search", "Found 2:")):
             answer = await client.call_tool(tool, question)
-            for shown in (text_of(answer), json.dumps(answer.structured_content)):
-                assert sentence in shown
-                assert shown.index("untrusted historical data") < shown.index("green tea")
+            assert sentence in text_of(answer)
+            assert answer.model_dump_json().count("green tea") == 1
+        answer = await client.call_tool("memory_forget", question)
+        for part in (text_of(answer), json.dumps(answer.structured_content)):
+            assert "Call again with the memoryId of one of them:" in part
+            assert part.index("untrusted historical data") < part.index("green tea")
 
     user.over_http(talk)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests import node
-from tests.agents.mcp.conftest import User
+from tests.agents.mcp.conftest import User, ids_in
 from tests.agents.mcp.test_client import TOOLS
 from tests.forked import PROJECT
 
@@ -76,14 +76,16 @@ def call_every_tool(inspect: Inspect, user: User) -> None:
         tools.remove(tool)
         pairs = [f"{name}={value}" for name, value in arguments.items()]
         tool_options = ["--tool-arg", *pairs] if pairs else []
-        return dict(inspect("--method", "tools/call", "--tool-name", tool, *tool_options)["structuredContent"])
+        answer = inspect("--method", "tools/call", "--tool-name", tool, *tool_options)
+        return dict(answer.get("structuredContent", {"ids": ids_in(answer["content"][0]["text"])}))
 
     stored = call("memory_store", text="爱丽丝对花生过敏")
     assert call("memory_update", memory_id=stored["id"], importance="0.9")["action"] == "updated"
-    assert call("memory_recall", query="花生", limit="1")["memories"][0]["id"] == stored["id"]
-    assert call("memory_search", query="花生")["results"][0]["id"] == stored["id"]
+    assert call("memory_recall", query="花生", limit="1")["ids"] == [stored["id"]]
+    assert call("memory_search", query="花生")["ids"] == [stored["id"]]
+    assert call("memory_get", memory_id=stored["id"])["ids"] == []
     assert call("memory_forget", memoryId=stored["id"])["action"] == "deleted"
-    assert call("memory_list", deleted="true")["memories"][0]["id"] == stored["id"]
+    assert call("memory_list", deleted="true")["ids"] == [stored["id"]]
     assert call("memory_restore", memory_id=stored["id"])["action"] == "restored"
     assert call("profile_update", kind="user", content='{"occupation": "architect"}')["kind"] == "user"
     assert call("profile_get", kind="user")["content"]["occupation"] == "architect"

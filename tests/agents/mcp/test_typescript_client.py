@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import node
-from tests.agents.mcp.conftest import User
+from tests.agents.mcp.conftest import User, ids_in
 from tests.agents.mcp.test_client import INVALID_ARGUMENTS, REFUSED, TOOLS
 
 NODE = Path(__file__).parent / "node"
@@ -38,7 +38,7 @@ class TypeScriptClient:
     def details(self, name: str, **arguments: Any) -> dict[str, Any]:
         answer = self.call(name, **arguments)
         assert not answer.get("isError"), answer
-        return dict(answer["structuredContent"])
+        return dict(answer.get("structuredContent", {"ids": ids_in(answer["content"][0]["text"])}))
 
     def read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -73,10 +73,10 @@ def call_every_tool(client: TypeScriptClient, listed: dict[str, Any], user: User
     user.post("/resources", files={"file": ("note.txt", b"Payment within thirty days.", "text/plain")})
     memory_id = client.details("memory_store", text="爱丽丝对花生过敏")["id"]
     assert client.details("memory_update", memory_id=memory_id, importance=0.9)["action"] == "updated"
-    assert client.details("memory_recall", query="花生", limit=1)["memories"][0]["importance"] == 0.9
-    assert client.details("memory_search", query="花生")["results"][0]["id"] == memory_id
+    assert client.details("memory_recall", query="花生", limit=1)["ids"] == [memory_id]
+    assert client.details("memory_search", query="花生")["ids"] == [memory_id]
     assert client.details("memory_forget", memoryId=memory_id)["action"] == "deleted"
-    assert client.details("memory_list", deleted=True)["memories"][0]["id"] == memory_id
+    assert client.details("memory_list", deleted=True)["ids"] == [memory_id]
     assert client.details("memory_restore", memory_id=memory_id)["action"] == "restored"
     etag = client.details("profile_get", kind="user")["etag"]
     changed = client.details("profile_update", kind="user", content={"occupation": "architect"}, etag=etag)

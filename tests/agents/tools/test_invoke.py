@@ -53,7 +53,7 @@ def test_the_tool_may_be_in_name_and_unknown_fields_are_ignored_with_a_warning(a
     answer = invoke(alice.client, **body)
     assert set(answer) == {"ok", "result", "warnings"}
     assert answer["result"]["details"] == {"count": 0}
-    message = "is ignored: it is none of query, limit"
+    message = "is ignored: it is none of query, limit, max_tokens"
     assert answer["warnings"] == [{"field": f"args.{name}", "message": message} for name in ("color", "text")]
     misspelled = invoke(alice.client, tool="memory_forget", args={"memory_id": "x"}, **alice.credentials)
     assert misspelled["result"]["details"] == {"error": "missing_param"}
