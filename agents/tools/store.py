@@ -1,6 +1,5 @@
 """`memory_store`: store a memory, or update the one with the same text."""
 
-import unicodedata
 from typing import Final
 
 from django.conf import settings
@@ -18,9 +17,9 @@ from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from store.categories import TABS, tab_of
 from store.models import MANUAL_ORIGINS, Memory, owned_by
 from store.search.candidates import find_similar_notes
+from store.text.wording import normalized
 
 _PREVIEW_CHARS: Final = 100
-_END_OF_SENTENCE: Final = " .!?。！？…"
 
 
 def store(caller: Caller, arguments: StoreArguments) -> Result:
@@ -77,9 +76,3 @@ def refused_category(category: str) -> Result | None:
 def _stored(word: str, action: str, memory_id: str, text: str) -> Result:
     preview = text if len(text) <= _PREVIEW_CHARS else f"{text[:_PREVIEW_CHARS]}…"
     return result(f'{word}: "{preview}" [id: {memory_id}]', action=action, id=memory_id)
-
-
-def normalized(text: str) -> str:
-    """Return the text with normalized character width, case, white space and final punctuation."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(folded.split()).rstrip(_END_OF_SENTENCE)

@@ -5,9 +5,10 @@ The engine ranks; these rules only reorder, fold and leave out. Each can be swit
 
 from collections.abc import Sequence
 
+from memories.services import folding
 from memories.services.scoped_hits import ScopedHit, SearchCommand
 
 
-def arrange(found: Sequence[ScopedHit], _command: SearchCommand) -> list[ScopedHit]:
+def arrange(found: Sequence[ScopedHit], command: SearchCommand) -> list[ScopedHit]:
     """Return the hits of all scopes in the order of the answer, best first."""
-    return list(found)
+    return folding.fold(found, command.query) if command.fold else list(found)

@@ -2,7 +2,7 @@
 
 1. REST, tools and MCP call `search_log.logged_search`, the panel calls `search`, with one `SearchCommand`.
 2. `scope_requests` copies the command per search scope, narrowed to the scope's sessions.
-3. `_query_engine` sends all requests in one call, and again with a larger `top_k` while deleted hits leave too few.
+3. `_query_engine` sends all requests in one call, and again for more while deleted hits or copies leave too few.
 4. `merge_scopes` drops hits outside their request and keeps each memory once, with its best score.
 5. `search` drops deleted hits and applies overrides, unless the engine did.
 6. `answers.arrange` folds copies, puts current statements before old ones and echoes of the question last.
@@ -24,6 +24,7 @@ from engines.registry import get_engine
 from memories import queries
 from memories.queries import ActiveOverride, Decisions
 from memories.services import answers
+from memories.services.folding import fold_copies
 from memories.services.scoped_hits import SCOPES, Scope, ScopedHit, SearchCommand
 from memories.services.zones import with_local_now
 from resources.queries import AttachmentRow, attachments_of, searchable_sessions
@@ -85,7 +86,7 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
             filters.parse(command.filters)  # refuses wrong filters even if no scope has sessions
         requests = scope_requests(owner, command)
         started = time.perf_counter()
-        results, decisions = _query_engine(engine or get_engine(), owner, requests, command.top_k)
+        results, decisions = _query_engine(engine or get_engine(), owner, requests, command)
         took_ms = round((time.perf_counter() - started) * 1000, 2)
         merged = merge_scopes(owner, requests, results)
         if any(decisions):
@@ -145,13 +146,19 @@ def scope_requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRe
 
 
 def _query_engine(
-    engine: Engine, owner: Owner, requests: dict[Scope, SearchRequest], limit: int
+    engine: Engine, owner: Owner, requests: dict[Scope, SearchRequest], command: SearchCommand
 ) -> tuple[dict[Scope, SearchResult], Decisions]:
     """Return the engine's results and the user's decisions about their hits.
 
-    Requests with fewer than `limit` live hits are repeated with twice the `top_k` while the engine may have more.
-    `requests` is updated.
+    Requests with fewer than `top_k` live hits are repeated with twice the `top_k` while the engine may have more. The
+    embedded engine is asked for spare hits in the place of copies, and again while these leave too few; calls of a
+    remote cost too much for that. `requests` is updated, but for spare hits.
     """
+    limit = command.top_k
+    with_spare = command.fold and engine.label == "embedded"
+    if with_spare:
+        spare = min(limit + -(-limit // 2), MAX_TOP_K)
+        requests = {scope: replace(request, top_k=spare) for scope, request in requests.items()}
     results: dict[Scope, SearchResult] = {}
     decisions = Decisions(frozenset(), frozenset(), {})
     pending = requests
@@ -164,7 +171,10 @@ def _query_engine(
         pending = {
             scope: replace(request, top_k=min(2 * request.top_k, MAX_TOP_K))
             for scope, request in requests.items()
-            if _is_short(results[scope], decisions, limit)
+            if (
+                _is_short(results[scope], decisions, limit)
+                or (with_spare and _has_copies(results[scope], request, limit))
+            )
             and max(request.top_k, results[scope].stopped_at or 0) < MAX_TOP_K
         }
         requests |= pending
@@ -177,6 +187,12 @@ def _is_short(result: SearchResult, decisions: Decisions, limit: int) -> bool:
         return False
     live = [hit for hit in result.hits if not decisions.is_deleted(hit.memory_id, hit.session_id)]
     return sum(hit.memory_type not in UNCOUNTED_TYPES for hit in live) < limit
+
+
+def _has_copies(result: SearchResult, request: SearchRequest, limit: int) -> bool:
+    """Return True if copies leave fewer than `limit` hits although the engine returned as many as it was asked for."""
+    counted = [ScopedHit(hit, "all_user_memory") for hit in result.hits if hit.memory_type not in UNCOUNTED_TYPES]
+    return len(counted) >= request.top_k and len(fold_copies(counted)) < limit
 
 
 def _decisions(owner: Owner, hits: Sequence[Hit]) -> Decisions:

@@ -1,0 +1,180 @@
+"""Copies, repeated questions, acknowledgements and wordings of one fact in the results of a search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from memories.services.folding import fold
+from memories.services.scoped_hits import ScopedHit
+from store.text.wording import is_acknowledgement, is_question, is_same_fact, names_in, repeats_question, wording
+from store.types import Hit
+from tests.conftest import Person
+from tests.forked import PROJECT
+from tests.memories.calls import NOON_MS, call, say
+
+OWN = PROJECT / "benchmarks/answers/cases/own"
+
+
+def cases(name: str) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in (OWN / name).read_bytes().splitlines() if line]
+
+
+def found(person: Person, query: str, **options: Any) -> list[dict[str, Any]]:
+    body = {"query": query, "scope": ["all_user_memory"], **options}
+    return list(call(person, "post", "/memories/search", **body)["results"])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("case", cases("echoes.jsonl"), ids=lambda case: str(case["question"]))
+def test_the_fact_comes_before_the_questions(alice: Person, case: dict[str, Any]) -> None:
+    say(alice, "chat:fact", case["fact"])
+    for number, question in enumerate(case["asked_before"]):
+        said = [("user", "alice", question), *([("assistant", "helper", case["reply"])] if "reply" in case else [])]
+        messages = [
+            {"role": role, "sender_id": sender, "timestamp": NOON_MS + place, "content": text}
+            for place, (role, sender, text) in enumerate(said)
+        ]
+        call(alice, "post", "/memories/add", session_id=f"chat:{number}", messages=messages)
+        call(alice, "post", "/memories/flush", session_id=f"chat:{number}")
+    results = found(alice, case["question"])
+    assert results, case
+    assert results[0]["text"] == case["fact"], [result["text"] for result in results[:4]]
+
+
+def scoped(number: int, text: str, **values: Any) -> ScopedHit:
+    fields: dict[str, Any] = {"role": "user", "sender_id": "alice", **values}
+    hit = Hit(f"m{number}", "episode", f"chat:c{number}", text, 1 - number / 100, number, {}, **fields)
+    return ScopedHit(hit, "all_user_memory")
+
+
+@pytest.mark.parametrize("case", cases("duplicates.jsonl"), ids=lambda case: str(case["texts"][0]))
+def test_wordings_of_one_fact_take_two_places_and_others_stay(case: dict[str, Any]) -> None:
+    texts = case["texts"]
+    others = [scoped(10 + number, f"Note {number} is about {word}.") for number, word in enumerate(OTHERS)]
+    order = [one.hit.text for one in fold([*(scoped(number, text) for number, text in enumerate(texts)), *others], "")]
+    if case["same"]:
+        assert sum(text in texts for text in order[:10]) <= 2
+        assert order.index(others[0].hit.text) <= 2
+    else:
+        assert order[: len(texts)] == texts
+    copies = len(texts) - len({text.casefold().rstrip(".!。") for text in texts})
+    assert len(order) == len(texts) + len(others) - copies
+
+
+OTHERS = ["gardens", "trains", "letters", "weather", "dinner", "music", "paint", "horses", "rivers", "planes"]
+
+
+def test_equal_texts_fold_into_the_best() -> None:
+    hits = [
+        scoped(0, "The gate code is 4412."),
+        scoped(1, "the gate  code is 4412"),
+        scoped(2, "The gate code is 4412!", role="assistant"),
+        scoped(3, "Ｔｈｅ gate code is 4412"),
+        scoped(4, "The gate code is 4413."),
+        scoped(5, "The gate code is 4412.", sender_id="bob"),
+    ]
+    first, *others = fold(hits, "gate code")
+    assert [copy.memory_id for copy in first.copies] == ["m1", "m3"]
+    assert [one.hit.memory_id for one in others] == ["m2", "m4", "m5"]
+
+
+@pytest.mark.django_db
+def test_copies_leave_room_for_others(alice: Person) -> None:
+    for number in range(30):
+        say(alice, f"chat:copy{number}", "The harbour opens at nine")
+    for number in range(8):
+        say(alice, f"chat:other{number}", f"At the harbour {number} boats and many other things of interest were seen")
+    results = found(alice, "harbour opens at nine", top_k=8)
+    assert len(results) == 8
+    assert len(results[0]["copies"]) == 20
+    assert len({result["text"] for result in results}) == 8
+    answer = call(alice, "post", "/memories/search", query="harbour", scope=["all_user_memory"], top_k=8)
+    assert answer["meta"]["scopes"]["all_user_memory"]["asked"] == 8
+    unfolded = found(alice, "harbour opens at nine", top_k=8, fold=False)
+    assert [result["copies"] for result in unfolded] == [[]] * 8
+    assert {result["text"] for result in unfolded} == {"The harbour opens at nine"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ok",
+        "OK!",
+        "Thanks",
+        "thank you so much!",
+        "got it",
+        "好的",
+        "谢谢你！",
+        "嗯嗯",
+        "danke",
+        "ja, genau",
+        "👍",
+        "...",
+        "收到",
+    ],
+)
+def test_an_acknowledgement_is_no_result(text: str) -> None:
+    assert is_acknowledgement(text)
+    assert fold([scoped(0, text), scoped(1, text, role="")], "ok") == [scoped(1, text, role="")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No, I am allergic",
+        "Ok, the code is 4412",
+        "好的医生在北京",
+        "yes, at nine",
+        "Good Friday",
+        "对虾过敏",
+        "",
+        "42",
+    ],
+)
+def test_a_short_statement_is_one(text: str) -> None:
+    assert not is_acknowledgement(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Is the gate code 4412?", "What is the gate code?"),
+        ("Is my dentist in Berlin Dr. Weber?", "Who is my dentist in Berlin?"),
+        ("Will is my brother", "Who is my brother?"),
+        ("What is the gate code? I think it is 4412.", "What is the gate code?"),
+        ("The gate code is in the drawer", "gate code drawer"),
+        ("What is the garage code?", "What is the gate code?"),
+        ("我的航班是早上八点。", "我的航班是几点？"),
+        ("Mein Zahnarzt heißt Weber.", "Wie heißt mein Zahnarzt?"),
+    ],
+)
+def test_what_tells_something_is_no_repeated_question(text: str, query: str) -> None:
+    assert not repeats_question(text, query)
+
+
+def test_questions_are_known_without_their_mark() -> None:
+    for text in (
+        "what is the gate code",
+        "do you remember where my keys are",
+        "我的航班几点",
+        "wo ist mein Schlüssel",
+        "Oslo?",
+    ):
+        assert is_question(text)
+    for text in (
+        "The gate is open",
+        "Will is my brother",
+        "Can openers are useful",
+        "我的航班是早上八点",
+        "Hast is a river",
+    ):
+        assert not is_question(text)
+
+
+def test_names_inside_sentences_tell_facts_apart() -> None:
+    one, other = "My new dentist near the station is Weber", "My new dentist near the station is Huber"
+    names = frozenset(names_in(one) | names_in(other))
+    assert not is_same_fact(wording(one), wording(other), names)
