@@ -65,7 +65,7 @@ format: $(VENV)/.dev
 lock:
 	uv lock
 	uv export --quiet --no-header --no-dev --no-emit-project --format requirements-txt --output-file requirements.txt
-	uv export --quiet --no-header --no-dev --all-extras --no-extra lancedb --no-extra ocr --no-emit-project --format requirements-txt --output-file requirements-image.txt
+	uv export --quiet --no-header --no-dev --all-extras --no-extra lancedb --no-extra local-models --no-extra ocr --no-emit-project --format requirements-txt --output-file requirements-image.txt
 	uv export --quiet --no-header --group dev --no-emit-project --format requirements-txt --output-file requirements-dev.txt
 	uv export --quiet --no-header --no-default-groups --group bench --no-emit-project --format requirements-txt --output-file requirements-bench.txt
 	uv export --quiet --no-header --only-group docs --no-emit-project --format requirements-txt --output-file requirements-docs.txt

@@ -27,12 +27,14 @@ from core.network.model_endpoint import ModelAddress
 from documents import ocr
 from memory_gateway import safety
 from memory_gateway.safety import PREFIX
+from store.vectors.local_model import WrongModelError, local_model
 
 _MIME_TYPE = re.compile(r"[^\s/*]+/([^\s/*]+|\*)|\*/\*")
 _HOST_NAME = re.compile(r"[^\s/:*@\[\]]+")
 _ORIGIN = re.compile(r"https?://[^\s/?#@*:][^\s/?#@*]*")
 _MODEL_KINDS = ("embedding", "llm", "vision", "transcription", "rerank")
 _MODEL = re.compile(r"(?P<address>[^#]+)#(?P<model>[^#?]+)(?:\?dimensions=(?P<dimensions>[1-9][0-9]{0,3}))?")
+_LOCAL = "local:"
 _MAX_DIMENSIONS = 4096
 _FORMER_MODEL = re.compile(rf"{PREFIX}({'|'.join(_MODEL_KINDS).upper()})_(BASE_URL|MODEL|DIMENSIONS)")
 _TRUE = {"1", "true", "yes", "on"}
@@ -175,7 +177,10 @@ class Environment:
         return _checked_url(name, value, schemes) if value else ""
 
     def models(self, name: str) -> dict[str, ModelAddress]:
-        """Return the models by kind, from pairs `kind=address#model`. The key of each is in a variable of its kind."""
+        """Return the models by kind, from pairs `kind=address#model` or `embedding=local:/folder`.
+
+        The key of each is in a variable of its kind.
+        """
         keys = {kind: self.text(f"{kind.upper()}_API_KEY") for kind in _MODEL_KINDS}
         models: dict[str, ModelAddress] = {}
         for pair in self.text(name).replace(",", " ").split():
@@ -186,8 +191,17 @@ class Environment:
                 raise ImproperlyConfigured(f"{PREFIX}{name} names no kind of model before '='; {hint}")
             if kind in models:
                 raise ImproperlyConfigured(f"{PREFIX}{name} must name one model for {kind}, not two.")
-            models[kind] = _model(name, kind, value, keys[kind])
+            is_local = kind == "embedding" and value.startswith(_LOCAL)
+            models[kind] = self._local_model(name, value) if is_local else _model(name, kind, value, keys[kind])
         return models
+
+    def _local_model(self, name: str, value: str) -> ModelAddress:
+        folder = (self._base_dir / Path(value.removeprefix(_LOCAL)).expanduser()).resolve()
+        try:
+            local_model(str(folder))
+        except WrongModelError as error:
+            raise ImproperlyConfigured(f"{PREFIX}{name} (embedding): {error}") from None
+        return ModelAddress("", folder.name, folder=str(folder))
 
     def origins(self, name: str) -> list[str]:
         """Return comma-separated origins, each a scheme with host and port."""

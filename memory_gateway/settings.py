@@ -152,7 +152,8 @@ if IS_PRODUCTION:
     safety.require_safe_proxies(MEMORY_GATEWAY_TRUSTED_PROXIES)
     safety.require_tls("BACKEND_BASE_URL", MEMORY_GATEWAY_BACKEND_BASE_URL, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
     for _kind, _endpoint in MEMORY_GATEWAY_MODELS.items():
-        safety.require_tls(f"MODELS ({_kind})", _endpoint.base_url, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
+        if not _endpoint.folder:
+            safety.require_tls(f"MODELS ({_kind})", _endpoint.base_url, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
     safety.require_safe_database(_database, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
     safety.require_no_reload(MEMORY_GATEWAY_RELOAD)
     for _path in filter(None, (env.env_file, _database_file, MEMORY_GATEWAY_STORAGE_DIR)):

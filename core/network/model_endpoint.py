@@ -27,12 +27,16 @@ _REJECTED_INPUT: Final = frozenset({400, 413, 422})
 
 
 class ModelAddress(NamedTuple):
-    """A model of `MEMORY_GATEWAY_MODELS`. `dimensions` 0: as many as an embedding model returns."""
+    """A model of `MEMORY_GATEWAY_MODELS`. `dimensions` 0: as many as an embedding model returns.
+
+    With a `folder`, the model is read from there and runs in the process; it has no address.
+    """
 
     base_url: str
     model: str
     api_key: str = ""
     dimensions: int = 0
+    folder: str = ""
 
 
 class EndpointError(GatewayError):

@@ -64,7 +64,7 @@ def check(timeout_seconds: float) -> Health:
 def _embedding_state(wanted: Model) -> dict[str, Any]:
     space = spaces.active()
     pending = PendingEmbedding.objects.order_by().values("pk")[:_MAX_COUNTED].count()
-    error = client().endpoint.pause.recent_error() or (space.last_error if space else "")
+    error = client().pause.recent_error() or (space.last_error if space else "")
     status = "filling" if pending else "ok"
     if space and not spaces.is_for(space, wanted):
         status = "reembed_needed"

@@ -40,6 +40,7 @@ from memory_gateway.server.bounds import (
     allowed_connections,
 )
 from resources.services import storage_binding
+from store.vectors.local_model import WrongModelError, local_model
 
 APPLICATION = "memory_gateway.server.asgi:application"
 # Time for requests in flight at SIGTERM; the rest of ten seconds is for the background worker.
@@ -134,6 +135,18 @@ def require_database() -> None:
             raise CommandError(f"The database has {len(missing)} unapplied migrations. Run `{MANAGE} migrate`.")
         storage_binding.require()
         require_roles()
+        require_local_model()
+
+
+def require_local_model() -> None:
+    """Load the local embedding model, if one is configured, and try it. Raises: `ImproperlyConfigured`."""
+    address = settings.MEMORY_GATEWAY_MODELS.get("embedding")
+    if address is None or not address.folder:
+        return
+    try:
+        local_model(address.folder).load()
+    except WrongModelError as error:
+        raise ImproperlyConfigured(f"MEMORY_GATEWAY_MODELS (embedding): {error}") from None
 
 
 def listen(plan: Plan) -> socket.socket:

@@ -1,9 +1,12 @@
-"""Compute the vectors of texts with an OpenAI-compatible embeddings endpoint."""
+"""Compute the vectors of texts with an OpenAI-compatible embeddings endpoint, or with a model in this process."""
 
+import logging
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from contextlib import contextmanager
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +16,10 @@ from django.conf import settings
 
 from core.messages import Translatable as _
 from core.network.http_client import Deadline
-from core.network.model_endpoint import Endpoint, EndpointError
+from core.network.model_endpoint import Endpoint, EndpointError, Pause
+from store.vectors.local_model import Encoded, LocalModel, local_model
+
+logger = logging.getLogger("memory_gateway.models")
 
 Vectors = npt.NDArray[np.float32]
 
@@ -26,6 +32,8 @@ QUERY_SECONDS: Final = 5.0
 """The deadline for the vector of a query; after it a hybrid search uses keywords only."""
 _MAX_CALLS: Final = 4
 _CACHED_QUERIES: Final = 1000
+_ENCODED_QUERIES: Final = 200
+"""Fewer, because each has the vectors of its tokens too."""
 
 
 class Model(NamedTuple):
@@ -36,7 +44,28 @@ class Model(NamedTuple):
     sends_dimensions: bool
 
 
-class EmbeddingClient:
+class Embedder(ABC):
+    """Computation of the vectors of a model, shared by all threads of the process."""
+
+    @property
+    @abstractmethod
+    def pause(self) -> Pause:
+        """The backoff after a failure."""
+
+    @abstractmethod
+    def embed(self, model: Model, texts: Sequence[str], seconds: float = CALL_SECONDS) -> Vectors:
+        """Return a vector of length 1 for each text, in order, within `seconds`. Raises: `EndpointError`."""
+
+    @abstractmethod
+    def embed_query(self, model: Model, text: str) -> Vectors:
+        """Return the vector of a query, from the cache if possible, within `QUERY_SECONDS`. Raises: `EndpointError`."""
+
+    def cached_query(self, model: Model, text: str) -> Vectors | None:
+        """Return the cached vector of a query; None if there is none."""
+        return None
+
+
+class EmbeddingClient(Embedder):
     """A client of the endpoint, shared by all threads of the process."""
 
     def __init__(self, base_url: str, api_key: str) -> None:
@@ -45,8 +74,11 @@ class EmbeddingClient:
         self._query_vectors: OrderedDict[tuple[Model, str], Vectors] = OrderedDict()
         self._lock = Lock()
 
+    @property
+    def pause(self) -> Pause:
+        return self.endpoint.pause
+
     def embed(self, model: Model, texts: Sequence[str], seconds: float = CALL_SECONDS) -> Vectors:
-        """Return a vector of length 1 for each text, in order, within `seconds`. Raises: `EndpointError`."""
         batches = [texts[start : start + MAX_INPUTS] for start in range(0, len(texts), MAX_INPUTS)]
         if len(batches) == 1:
             return self._call(model, batches[0], seconds)
@@ -56,7 +88,6 @@ class EmbeddingClient:
         return np.concatenate(found)
 
     def embed_query(self, model: Model, text: str) -> Vectors:
-        """Return the vector of a query, from the cache if possible, within `QUERY_SECONDS`. Raises: `EndpointError`."""
         if (known := self.cached_query(model, text)) is not None:
             return known
         vector: Vectors = self._call(model, [text], QUERY_SECONDS)[0]
@@ -64,7 +95,6 @@ class EmbeddingClient:
         return vector
 
     def cached_query(self, model: Model, text: str) -> Vectors | None:
-        """Return the cached vector of a query; None if there is none."""
         key = model, text
         with self._lock:
             if (known := self._query_vectors.get(key)) is not None:
@@ -116,16 +146,71 @@ class EmbeddingClient:
         return unit
 
 
+class LocalEmbedder(Embedder):
+    """A model in this process (`store.vectors.local_model`)."""
+
+    def __init__(self, model: LocalModel) -> None:
+        self.model = model
+        self._pause = Pause()
+        self._encode_query = lru_cache(_ENCODED_QUERIES)(model.encode_query)
+
+    @property
+    def pause(self) -> Pause:
+        return self._pause
+
+    def embed(self, model: Model, texts: Sequence[str], seconds: float = CALL_SECONDS) -> Vectors:
+        return np.stack([one.pooled for one in self.encode(texts)])
+
+    def embed_query(self, model: Model, text: str) -> Vectors:
+        return self.encode_query(text).pooled
+
+    def encode(self, texts: Sequence[str]) -> list[Encoded]:
+        """Return the vectors of texts and of their tokens. Raises: `EndpointError`."""
+        with self._failures():
+            return self.model.encode([text[:MAX_CHARS] for text in texts])
+
+    def encode_query(self, text: str) -> Encoded:
+        """Return the vectors of a query and of its tokens, from the cache if possible. Raises: `EndpointError`."""
+        with self._failures():
+            return self._encode_query(text[:MAX_CHARS])
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Raise what fails in the block as an `EndpointError`, and begin a pause."""
+        try:
+            yield
+        except Exception as error:  # onnxruntime's own kinds, such as those for a lack of memory
+            logger.exception("The local embedding model failed.")
+            failed = EndpointError(_("The local embedding model failed."))
+            self._pause.begin(failed)
+            raise failed from error
+        if self._pause.error:
+            self._pause.end()
+
+
 def wanted_model() -> Model | None:
-    """Return the configured model; None without an endpoint."""
+    """Return the configured model; None without one."""
     address = settings.MEMORY_GATEWAY_MODELS.get("embedding")
-    return Model(address.model, address.dimensions, bool(address.dimensions)) if address else None
+    if address is None:
+        return None
+    if address.folder:
+        return Model(local_model(address.folder).name, 0, sends_dimensions=False)
+    return Model(address.model, address.dimensions, bool(address.dimensions))
 
 
-def client() -> EmbeddingClient:
-    """Return the client of the configured endpoint."""
+def client() -> Embedder:
+    """Return the embedder of the configured model."""
     address = settings.MEMORY_GATEWAY_MODELS["embedding"]
-    return _client(address.base_url, address.api_key)
+    return _local(address.folder) if address.folder else _client(address.base_url, address.api_key)
+
+
+def token_client() -> LocalEmbedder | None:
+    """Return the local model if hybrid searches compare the tokens of texts with it; None without one."""
+    address = settings.MEMORY_GATEWAY_MODELS.get("embedding")
+    if address is None or not address.folder:
+        return None
+    embedder = _local(address.folder)
+    return embedder if embedder.model.settings.token_vectors else None
 
 
 @cache
@@ -133,4 +218,19 @@ def _client(base_url: str, api_key: str) -> EmbeddingClient:
     return EmbeddingClient(base_url, api_key)
 
 
-__all__ = ["EmbeddingClient", "EndpointError", "Model", "Vectors", "client", "wanted_model"]
+@cache
+def _local(folder: str) -> LocalEmbedder:
+    return LocalEmbedder(local_model(folder))
+
+
+__all__ = [
+    "Embedder",
+    "EmbeddingClient",
+    "EndpointError",
+    "LocalEmbedder",
+    "Model",
+    "Vectors",
+    "client",
+    "token_client",
+    "wanted_model",
+]

@@ -24,7 +24,7 @@ from store.index.keyword import IndexEntry
 from store.models import Embedding, EmbeddingSpace, IndexStatistics, Memory, PendingEmbedding, owned_by
 from store.types import Owner
 from store.vectors import spaces, vector_pages
-from store.vectors.client import CALL_SECONDS, MAX_CHARS, EmbeddingClient, EndpointError, client, wanted_model
+from store.vectors.client import CALL_SECONDS, MAX_CHARS, Embedder, EndpointError, client, wanted_model
 from store.vectors.layout import HALF
 
 logger = logging.getLogger("memory_gateway.embeddings")
@@ -58,7 +58,7 @@ def fill(seconds: float, *, session: int | None = None) -> int:
                 done += write(space, list(memories), client(), min(remaining, CALL_SECONDS))
     except EndpointError as error:
         if error.is_refusal:  # refused even with the test sentences: the endpoint's fault, not a text's
-            client().endpoint.pause.begin(error)
+            client().pause.begin(error)
         spaces.note(space, error.detail, timezone.now())
     else:
         spaces.note(space, "", None)
@@ -73,7 +73,7 @@ def mark_missing_pending() -> None:
             spaces.mark_all_pending()
 
 
-def write(space: EmbeddingSpace, memories: Sequence[Memory], source: EmbeddingClient, seconds: float) -> int:
+def write(space: EmbeddingSpace, memories: Sequence[Memory], source: Embedder, seconds: float) -> int:
     """Compute and store the vectors of memories that were selected with their users; return their number.
 
     Raises: `EndpointError`.
@@ -132,9 +132,7 @@ def digest_of(text: str) -> bytes:
     return hashlib.blake2b(text[:MAX_CHARS].encode("utf-8", "replace"), digest_size=_DIGEST_BYTES).digest()
 
 
-def _compute(
-    space: EmbeddingSpace, texts: dict[bytes, str], source: EmbeddingClient, seconds: float
-) -> dict[bytes, bytes]:
+def _compute(space: EmbeddingSpace, texts: dict[bytes, str], source: Embedder, seconds: float) -> dict[bytes, bytes]:
     """Return the model's vectors of texts, empty for a text that it refuses while it accepts others."""
     if not texts:
         return {}

@@ -14,7 +14,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from core.persistence.database_errors import database_errors
 from store.models import Embedding, EmbeddingSpace, Memory
 from store.vectors import spaces as vectors_spaces
-from store.vectors.client import CALL_SECONDS, MAX_CHARS, MAX_INPUTS, EmbeddingClient, Model
+from store.vectors.client import CALL_SECONDS, MAX_CHARS, MAX_INPUTS, Embedder, Model
 from store.vectors.fill import write
 
 BATCH: Final = 100
@@ -59,7 +59,7 @@ def plan(wanted: Model) -> Plan:
     )
 
 
-def run(wanted: Model, source: EmbeddingClient, *, seconds: float = CALL_SECONDS) -> Iterator[int]:
+def run(wanted: Model, source: Embedder, *, seconds: float = CALL_SECONDS) -> Iterator[int]:
     """Compute the missing vectors, yield the size of each finished batch, then switch.
 
     Raises: `EndpointError`, `EngineUnavailable`.

@@ -15,7 +15,7 @@ from django.db.backends.utils import CursorWrapper
 from core.persistence.sql import rows, slots
 from store.models import EmbeddingSpace
 from store.text.normalize import UNSPACED
-from store.vectors.client import EmbeddingClient, Model, Vectors
+from store.vectors.client import Embedder, Model, Vectors
 
 _FOREIGN_SHARE: Final = 0.3
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
@@ -131,7 +131,7 @@ def fields_of(wanted: Model) -> dict[str, object]:
     }
 
 
-def probe(space: EmbeddingSpace, client: EmbeddingClient, seconds: float) -> None:
+def probe(space: EmbeddingSpace, client: Embedder, seconds: float) -> None:
     """Test the model once: store its number of dimensions and if it supports other scripts. Raises: `EndpointError`.
 
     If several processes test it at once, the first result counts.
