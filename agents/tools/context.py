@@ -16,8 +16,9 @@ from agents.tools.recall import Recalled, find
 from agents.tools.results import framed, quoted
 from core import readable
 from core.times import isoformat
+from core.token_estimates import estimated_tokens
 from profiles import services as profiles
-from profiles.prompts import AgentType, estimated_tokens
+from profiles.prompts import AgentType
 from store import cover
 from store.categories import TABS
 from store.models import IS_LIVE, MANUAL_ORIGINS, Memory, owned_by

@@ -6,7 +6,7 @@ import pytest
 
 from accounts.audit import Actor
 from agents.tools.context import is_about_me
-from profiles.prompts import estimated_tokens
+from core.token_estimates import estimated_tokens
 from profiles.services import patch, set_disabled
 from tests.agents.tools.conftest import Agent
 from tests.conftest import Person
