@@ -12,6 +12,8 @@ Shown = dict[str, bool]
 
 _BETWEEN: Final = 30
 """Days between a statement and the one that replaces it."""
+_HALF_OF_LONGEST: Final = 490_000
+"""Characters of filler before and after a fact in a message that is as long as the gateway takes."""
 _SMALL_TALK: Final = (
     "The bakery around the corner has new opening hours.",
     "I watched a documentary about deep sea fish.",
@@ -157,7 +159,7 @@ def _words(person: Person, case: Case) -> Shown:
 
 
 def _budgets(person: Person, case: Case) -> Shown:
-    filler = case["filler"] * (case["times"] // 2)
+    filler = (case["filler"] * (case["times"] // 2))[:_HALF_OF_LONGEST]
     person.say([Said(f"{filler}{case['fact']}{filler}")])
     lines, size = person.recall(case["query"])
     return {"small": size <= case["max_bytes"], "with the passage": _holds(lines, case["fact"].strip())}

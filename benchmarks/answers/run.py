@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder, gateway(Path(folder), LOG_BODIES="false") as (port, _pid):
         print(f"{'kind':13} {'measure':45} {'own':>12} {'unseen':>12}")
         for kind in KINDS:
-            if not options.kinds or kind.name in options.kinds:
+            if not options.kind or kind.name in options.kind:
                 missed |= _run(port, kind, options)
     print("A target was missed." if missed else "All targets were met.")
     return int(missed)
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks answers", description=__doc__)
-    parser.add_argument("kinds", nargs="*", choices=[kind.name for kind in KINDS], help="default: all", default=[])
+    parser.add_argument("--kind", choices=[kind.name for kind in KINDS], action="append", help="default: all")
     parser.add_argument("--limit", type=int, help="cases of each kind and half; default: all")
     parser.add_argument("--half", choices=HALVES, action="append", help="default: both")
     parser.add_argument("--show", action="store_true", help="name the cases that fail")
