@@ -25,7 +25,7 @@ from store.index import VENDORS
 from store.index.schema import PREFIX_CHARS, mark_of
 from store.models import IndexStatistics, Memory, State, owner_values
 from store.text import times
-from store.text.tokens import TOKENIZER_VERSION, day_tokens, tokenize, weight
+from store.text.tokens import TOKENIZER_VERSION, day_tokens, read
 from store.types import Owner
 
 _BATCH_ROWS = 200
@@ -76,9 +76,7 @@ class IndexEntry(NamedTuple):
 
 def entry_of(memory: Memory) -> IndexEntry:
     """Return the index entry of a memory. It depends on its row alone: removing needs the same tokens again."""
-    tokens, meant = _tokens_of(memory)
-    length = weight(tokens)
-    tokens += meant
+    tokens, length = _tokens_of(memory)
     if len(tokens) <= MAX_COUNT:
         return IndexEntry(" ".join(tokens), length)
     return IndexEntry.of({token: min(count, MAX_COUNT) for token, count in Counter(tokens).items()}, length)
@@ -177,28 +175,37 @@ def _content_of(memory: Memory) -> tuple[object, ...]:
     return memory.is_indexed, memory.text, memory.chunk_index, memory.created_at_ms, memory.payload
 
 
-def _tokens_of(memory: Memory) -> tuple[list[str], list[str]]:
-    """Return the tokens of the text, then once each the tokens of its context that the text lacks.
+def _tokens_of(memory: Memory) -> tuple[list[str], int]:
+    """Return the tokens of the text, then once each the tokens of its context that the text lacks; and its length.
 
-    And those of the days that a message means ("tomorrow"), which do not make it longer. The context of a message is
-    its day where it was written; that of a passage is the name, title and heading of its document. The first
-    passage repeats the name and adds words for the file type: a search for the document ranks its beginning first.
+    The context of a message is its day where it was written, and the days that it means ("tomorrow"), which do not make
+    it longer; that of a passage is the name, title and heading of its document. The first passage repeats the name and
+    adds words for the file type: a search for the document ranks its beginning first.
     """
-    tokens = tokenize(memory.text)
+    text = read(memory.text)
+    tokens, length = [*text.words, *text.readings, *text.stop_words], len(text.words)
     if memory.chunk_index is None:
         offset = memory.payload.get("utc_offset")
         local_ms = memory.created_at_ms + (offset * _MINUTE_MS if isinstance(offset, int) else 0)
         day, tokens_of_day = _day(local_ms // _DAY_MS)
         meant = times.message_tokens(memory.text, day, tokens)
-        tokens += [token for token in tokens_of_day if token not in tokens]
-        return tokens, [token for token in meant if token not in tokens]
-    context = " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "heading"))
+        added = [token for token in tokens_of_day if token not in tokens]
+        tokens += [*added, *(token for token in meant if token not in tokens and token not in added)]
+        return tokens, length + len(added)
+    context = read(
+        " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "heading")), text.language
+    )
     known = set(tokens)
-    tokens += [token for token in dict.fromkeys(tokenize(context)) if token not in known]
+    added = [token for token in dict.fromkeys(context.words) if token not in known]
+    tokens += [*added, *dict.fromkeys(token for token in context.readings + context.stop_words if token not in known)]
+    length += len(added)
     if memory.chunk_index == 0:
         names = " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "description"))
-        tokens += tokenize(names) + tokenize(search_words_of(memory.payload.get("mime_type")))
-    return tokens, []
+        kind = search_words_of(memory.payload.get("mime_type"))
+        for words in (read(names, text.language), read(kind, text.language)):
+            tokens += [*words.words, *words.readings, *words.stop_words]
+            length += len(words.words)
+    return tokens, length
 
 
 @lru_cache(maxsize=1024)

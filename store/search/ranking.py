@@ -11,8 +11,9 @@ All matches of a user are in memory during a search. `python -m benchmarks retri
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -54,16 +55,20 @@ class Score(NamedTuple):
 class QueryTerms(NamedTuple):
     """The distinct tokens of a query, and those of words related to it (`store.text.related`).
 
-    `looked_up` are all tokens to look up: the query's own, related ones, and the sign that marks questions.
+    `looked_up` are all tokens to look up: the query's own, related ones, the sign that marks questions, and `readings`:
+    tokens of other readings of its words, which count as the own token that each of them names.
     """
 
     own: Sequence[str]
     related: Sequence[str]
     looked_up: Sequence[str]
+    readings: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
-    def of(cls, own: Sequence[str], related: Sequence[str] = ()) -> Self:
-        return cls(own, related, tuple(dict.fromkeys((*own, *related, QUESTION_SIGN))))
+    def of(
+        cls, own: Sequence[str], related: Sequence[str] = (), readings: Mapping[str, str] = MappingProxyType({})
+    ) -> Self:
+        return cls(own, related, tuple(dict.fromkeys((*own, *related, QUESTION_SIGN, *readings))), readings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from store.search.ranking import Flags, KeywordScores, QueryTerms, Score
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot, places_of
 from store.text.related import related_tokens
 from store.text.times import query_times
-from store.text.tokens import query_tokens, without_stop_words
+from store.text.tokens import query_readings, query_tokens, without_stop_words
 from store.types import Hit, Owner, SearchRequest, SearchResult
 from store.vectors import spaces, vector_pages
 from store.vectors.spaces import Serving
@@ -90,7 +90,8 @@ def terms_of(request: SearchRequest, *, with_related: bool) -> QueryTerms:
     times = query_times(request.query, request.now or datetime.now(UTC))
     words = query_tokens(times.rest)
     own = [*times.tokens, *(without_stop_words(words) if times.tokens else words)][:MAX_TERMS]
-    return QueryTerms.of(own, related_tokens(own)[:MAX_RELATED_TERMS] if with_related else ())
+    readings = {reading: token for reading, token in query_readings(times.rest).items() if token in own}
+    return QueryTerms.of(own, related_tokens(own)[:MAX_RELATED_TERMS] if with_related else (), readings)
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.Row]) -> Iterable[Hit]:
@@ -171,6 +172,17 @@ def _ranker_by_few_terms(
 
 def _all_terms(queries: Iterable[QueryTerms]) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(one.looked_up for one in queries)))
+
+
+def _merged(postings: Postings) -> Postings:
+    """Return postings with one for each term and document, with the sum of the counts."""
+    order = np.lexsort((postings.documents, postings.terms))
+    terms, documents = postings.terms[order], postings.documents[order]
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = (terms[1:] != terms[:-1]) | (documents[1:] != documents[:-1])
+    starts = np.flatnonzero(is_first)
+    counts = np.add.reduceat(postings.counts[order], starts) if len(starts) else postings.counts[order]
+    return Postings(terms[starts], documents[starts], counts)
 
 
 class _Ranker:
@@ -263,12 +275,17 @@ class _Ranker:
     def _keywords_of(self, query: str, terms: QueryTerms) -> KeywordScores:
         """Score one query with the postings of its terms."""
         postings = self._snapshot.postings
-        if list(terms.looked_up) != self._all_terms:
+        if list(terms.looked_up) != self._all_terms or terms.readings:
             numbers = {term: number for number, term in enumerate(terms.looked_up)}
+            numbers |= {
+                reading: numbers[token] for reading, token in terms.readings.items() if reading not in terms.own
+            }
             own_terms = np.array([numbers.get(term, -1) for term in self._all_terms])[postings.terms]
             order = np.flatnonzero(own_terms >= 0)
             order = order[np.argsort(own_terms[order], kind="stable")]
             postings = Postings(own_terms[order], postings.documents[order], postings.counts[order])
+            if terms.readings:
+                postings = _merged(postings)
         return ranking.score_keywords(self._snapshot, terms, postings, self._named[query])
 
     def _select(self, documents: Numbers, totals: Reals, limit: int) -> Numbers:

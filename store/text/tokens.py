@@ -11,16 +11,14 @@ A prefix marks the kind of a token:
 """
 
 import re
-import threading
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
-import snowballstemmer
-
-from store.text import dates
+from store.text import dates, languages, stems
 from store.text.normalize import FLAG_LETTERS, PICTURE, SKIN_TONES, UNSPACED, WORD, characters, fold
 
 _STOP_WORDS = """a am an and are as at be been being but by can could did do does doing for from had has have having he
@@ -29,63 +27,12 @@ should so than that the their theirs them themselves then there these they this 
 which who whom whose why will with would you your yours yourself yourselves"""
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
-_IRREGULAR: Final = {
-    form: base
-    for line in """arise arose arisen|awake awoke awoken|bear bore borne|beat beaten|become became|begin began begun|
-    bend bent|bind bound|bite bit bitten|bleed bled|blow blew blown|break broke broken|breed bred|bring brought|
-    build built|burn burnt|buy bought|catch caught|choose chose chosen|come came|creep crept|deal dealt|dig dug|
-    draw drew drawn|dream dreamt|drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen|feed fed|
-    feel felt|fight fought|find found|fly flew flown|forbid forbade forbidden|forget forgot forgotten|
-    forgive forgave forgiven|freeze froze frozen|get got gotten|give gave given|go went gone|grow grew grown|
-    hang hung|hear heard|hide hid hidden|hold held|keep kept|kneel knelt|know knew known|lay laid|lead led|
-    lean leant|learn learnt|leave left|lend lent|light lit|lose lost|make made|mean meant|meet met|pay paid|
-    prove proven|ride rode ridden|ring rang rung|rise rose risen|run ran|say said|see saw seen|seek sought|sell sold|
-    send sent|sew sewn|shake shook shaken|shine shone|shoot shot|show shown|shrink shrank shrunk|sing sang sung|
-    sink sank sunk|sit sat|sleep slept|slide slid|speak spoke spoken|spend spent|spin spun|spring sprang sprung|
-    stand stood|steal stole stolen|stick stuck|sting stung|strike struck|swear swore sworn|sweep swept|
-    swim swam swum|swing swung|take took taken|teach taught|tear tore torn|tell told|think thought|
-    throw threw thrown|understand understood|wake woke woken|wear wore worn|weave wove woven|weep wept|win won|
-    withdraw withdrew withdrawn|write wrote written|child children|person people|man men|woman women|foot feet|
-    tooth teeth|mouse mice|goose geese|wife wives|knife knives|life lives|leaf leaves|half halves|shelf shelves|
-    wolf wolves|good better best|bad worse worst|analysis analyses|crisis crises|thesis theses|index indices|
-    criterion criteria|phenomenon phenomena|2 two|3 three|4 four|5 five|6 six|7 seven|8 eight|9 nine|10 ten|
-    11 eleven|12 twelve|1st first|2nd second|3rd third""".replace("\n", "").split("|")
-    for base, *forms in [line.split()]
-    for form in forms
-}
-
-
-def stem(word: str) -> str:
-    """Return the stem of a folded word: irregular forms by table, then Snowball by its script."""
-    word = _IRREGULAR.get(word, word)
-    name = _stemmer_of(word[0])
-    if name is None:
-        return word
-    with _lock:  # the stemmers are not thread-safe
-        return str(_stemmers[name].stemWord(word))
-
-
-def _stemmer_of(char: str) -> str | None:
-    if char <= "z":
-        return "english"
-    if "\u0370" <= char <= "\u03ff":
-        return "greek"
-    if "\u0400" <= char <= "\u04ff":
-        return "russian"
-    if "\u0600" <= char <= "\u06ff":
-        return "arabic"
-    return "hindi" if "\u0900" <= char <= "\u097f" else None
-
-
-_lock = threading.Lock()
-_stemmers = {name: snowballstemmer.stemmer(name) for name in ("english", "greek", "russian", "arabic", "hindi")}
-
-
 TOKENIZER_VERSION: Final = "4"
 """Increased with every change of the tokens: an index of another version must be rebuilt."""
 
 MAX_TOKEN_CHARS: Final = 64
 _MAX_SIGN_CHARS = 16
+_LANGUAGE_CHARS = 400  # of a text, tell its language
 _STOP_PREFIXES = ("w:", "s:", "c:")
 _DAY_PREFIXES = ("d:", "md:")
 
@@ -100,6 +47,21 @@ _SEPARATORS = re.compile(r"[._@&:+#-]+")
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_VERSION = re.compile(r"v?(\d{1,4}(?:\.\d{1,4}){1,2})")
+_JOINABLE = re.compile(
+    r"(?=.{3,24}$)[a-z]+(?:[-_'][a-z0-9]+){1,2}|(?=.{3,24}$)[a-z0-9]+\.(?:js|ts|io|ai|net)|[a-z]{1,2}(?:\.[a-z]){1,4}"
+)
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_CAMEL = re.compile(r"\b[A-Za-z]+(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z])[A-Za-z0-9]*")
+_INNER_CAPITAL = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
+_CAMEL_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]{2,}")
+_ACRONYM = re.compile(r"\b(?:US|IT|WHO)(?:A\b|\b(?!['\u2019]))|\bU\.S\.(?:A\.)?")
+_ACCENTED_WORD = re.compile(
+    "[a-z\u00c0-\u024f\u1e00-\u1eff]*[\u00e0-\u024f\u1e00-\u1eff][a-z\u00c0-\u024f\u1e00-\u1eff]*"
+)
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+_WRITTEN_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
+_ORDINALS = {str(number): written for number, written in enumerate(_WRITTEN_ORDINALS.split(), start=1)}
 _PIECES = re.compile(r"\d+|\D+")
 _CLITICS = frozenset({"s", "d", "m", "t", "ll", "re", "ve"})
 # Stop words of Chinese queries: single characters and pairs.
@@ -110,28 +72,81 @@ _CHINESE_STOP_WORDS = (
 _CHINESE_STOP = frozenset(_CHINESE_STOP_WORDS.split())
 
 
+class Word(NamedTuple):
+    """The tokens of a word, those of them that are stop words or signs, and tokens of its other readings.
+
+    `stands_for` are the tokens that the other readings stand for.
+    """
+
+    tokens: tuple[str, ...]
+    stop_words: tuple[str, ...] = ()
+    readings: tuple[str, ...] = ()
+    stands_for: tuple[str, ...] = ()
+
+
+class Tokens(NamedTuple):
+    """The tokens of a text with repetitions, those of other readings of its words, and its stop words and signs once.
+
+    Other readings are stems of other languages (`^katz`) and of other words with this form ("lives": `life`, `live`),
+    spellings with accents, and words joined (`email`) or in parts (`camel`). They do not make a text longer.
+    """
+
+    words: list[str]
+    readings: list[str]
+    stop_words: list[str]
+    language: str
+
+
+def read(text: str, language: str | None = None) -> Tokens:
+    """Return the tokens of a text, in its own language by default."""
+    folded = fold(text)
+    language = _language(folded) if language is None else language
+    found, _ = dates.extract(folded)
+    readings: list[str] = []
+    stop_words: list[str] = []
+    for tokens, stops, others, _ in _scan(folded, language):
+        found += tokens
+        stop_words += stops
+        readings += others
+    readings += _of_case(text)
+    if not text.isascii():
+        readings += [reading for reading, _ in _accented(text)]
+    return Tokens(found, readings, list(dict.fromkeys(stop_words)), language)
+
+
 def tokenize(text: str) -> list[str]:
     """Return all tokens of a text with repetitions; stop words and signs once, at the end."""
-    text = fold(text)
-    found, _ = dates.extract(text)
-    stop_tokens: dict[str, None] = {}
-    for token in _scan(text):
-        if token.startswith(_STOP_PREFIXES):
-            stop_tokens[token] = None
-        else:
-            found.append(token)
-    return found + list(stop_tokens)
+    found = read(text)
+    return [*found.words, *found.readings, *found.stop_words]
 
 
 def query_tokens(text: str) -> list[str]:
     """Return the distinct tokens to look up, in the order of the query; stop words only if there are no others."""
-    text = fold(text)
-    found, rest = dates.extract(text)
+    folded = fold(text)
+    found, rest = dates.extract(folded)
     if not any(token.startswith(_DAY_PREFIXES) for token in found):
         found += _message_month_tokens(found)
-    found += _scan(rest, pairs_only=True)
-    words = [token for token in found if not token.startswith(_STOP_PREFIXES) and token not in _CHINESE_STOP]
-    return list(dict.fromkeys(words or found))
+    language = _language(rest)
+    stop_words = () if language in {languages.ENGLISH, languages.UNKNOWN} else languages.STOP_WORDS_OF[language]
+    written = list(_scan(rest, language, pairs_only=True))
+    found += [token for word in written for token in word.tokens]
+    found += _of_case(text, is_query=True)
+    words = [token for token in found if token not in _CHINESE_STOP and token not in stop_words]
+    return list(dict.fromkeys(words or [*found, *(token for word in written for token in word.stop_words)]))
+
+
+def query_readings(text: str) -> dict[str, str]:
+    """Return the tokens of other readings of a query's words, each with the one of `query_tokens` that it stands for.
+
+    A memory that has several readings of one word has that word, not several words.
+    """
+    folded = fold(text)
+    _, rest = dates.extract(folded)
+    words = _scan(rest, _language(rest), pairs_only=True)
+    found = [pair for word in words for pair in zip(word.readings, word.stands_for, strict=True)]
+    if not text.isascii():
+        found += _accented(text)
+    return dict(found)
 
 
 def required_tokens(text: str) -> tuple[str, ...]:
@@ -145,32 +160,36 @@ def day_tokens(day: date) -> list[str]:
     return [token for token in date_tokens if token.startswith(_DAY_PREFIXES)] + _message_month_tokens(date_tokens)
 
 
-def without_stop_words(tokens: list[str]) -> list[str]:
+def without_stop_words(tokens: Iterable[str]) -> list[str]:
     """Return the tokens without stop words and signs."""
     return [token for token in tokens if not token.startswith(_STOP_PREFIXES)]
-
-
-def weight(tokens: list[str]) -> int:
-    """Return the length of a text for ranking: the number of its tokens without stop words."""
-    return len(without_stop_words(tokens))
 
 
 def _message_month_tokens(date_tokens: list[str]) -> list[str]:
     return [f"said-{token}" for token in date_tokens if token.startswith(("m:", "mo:"))]
 
 
-def _scan(text: str, *, pairs_only: bool = False) -> list[str]:
-    found: list[str] = []
+def _language(folded: str) -> str:
+    """Return the language of a folded text. Long texts without stop words are lists, code or other scripts."""
+    if not folded.isascii() and _UNSPACED.search(folded):
+        return languages.ENGLISH
+    words = folded[:_LANGUAGE_CHARS].split()
+    found = languages.guess(words)
+    return found if found or len(words) <= languages.MAX_UNKNOWN_WORDS else languages.ENGLISH
+
+
+def _scan(text: str, language: str, *, pairs_only: bool = False) -> list[Word]:
+    cached = _cached_words(language)
+    found: list[Word] = []
     for match in _SCAN.finditer(text):
         kind, run = match.lastgroup, match[0]
         if kind == "word":
-            found += _cached_compound(run) if len(run) <= MAX_TOKEN_CHARS else _compound(run)
+            found.append(cached(run) if len(run) <= MAX_TOKEN_CHARS else _word_of(run, language))
         elif kind == "unspaced":
-            found += _unspaced(run, pairs_only=pairs_only)
+            found.append(Word(tuple(_unspaced(run, pairs_only=pairs_only))))
         elif kind == "picture":
-            found += _picture(run)
-    for match in _SIGNS.finditer(text):
-        found += _signs(match[0])
+            found.append(Word(tuple(_picture(run))))
+    found += [_signs(match[0]) for match in _SIGNS.finditer(text)]
     return found
 
 
@@ -182,53 +201,128 @@ def _unspaced(run: str, *, pairs_only: bool) -> Iterator[str]:
         yield first + second
 
 
-@lru_cache(maxsize=65_536)
-def _cached_compound(run: str) -> tuple[str, ...]:
-    """Return `_compound(run)`, cached because stemming is the slowest step."""
-    return tuple(_compound(run))
+@cache
+def _cached_words(language: str) -> Callable[[str], Word]:
+    """Return `_word_of` of a language, cached because stemming is the slowest step."""
+    return lru_cache(maxsize=65_536)(partial(_word_of, language=language))
 
 
-def _compound(run: str) -> Iterator[str]:
-    """Yield the tokens of `contract.pdf`, `o'brien`, `c++`, `10:30` or `1,234.50`: the whole, and its parts."""
+def _word_of(run: str, language: str) -> Word:
+    """Return the tokens of `contract.pdf`, `o'brien`, `c++`, `10:30` or `1,234.50`: the whole, and its parts."""
+    readings: dict[str, str] = {}
+    found = tuple(_compound(run, language, readings))
+    tokens = tuple(token for token in found if not token.startswith(_STOP_PREFIXES))
+    others = {reading: token for reading, token in readings.items() if reading not in tokens}
+    return Word(tokens, tuple(token for token in found if token not in tokens), tuple(others), tuple(others.values()))
+
+
+def _compound(run: str, language: str, readings: dict[str, str]) -> Iterator[str]:
     if _NUMBER.fullmatch(run):
-        yield _number(run)
+        number = _number(run)
+        yield number
+        if "." in run and "," not in run and number != run:
+            readings[run] = number  # 2.10 may be a version
         return
     parts = [part for part in _SEPARATORS.split(run) if part]
+    whole = run[:MAX_TOKEN_CHARS]
     if len(parts) > 1 or parts[0] != run:
-        yield run[:MAX_TOKEN_CHARS]
+        yield whole
+        readings |= dict.fromkeys(_joined(run, parts), whole)
     if run.endswith(("+", "#")):
         return
     for part in parts:
-        yield from _contraction(part)
+        yield from _contraction(part, language, readings)
 
 
-def _contraction(part: str) -> Iterator[str]:
+def _joined(run: str, parts: Sequence[str]) -> Iterator[str]:
+    """Yield `email` for `e-mail`, `nodejs` for `node.js`, `2.10` and `2.10.3` for `v2.10.3`, `21` for `twenty-one`."""
+    if version := _VERSION.fullmatch(run):
+        numbers = version[1].split(".")
+        yield from (".".join(numbers[:count]) for count in range(2, len(numbers) + 1))
+    elif all(part in stems.NUMBERS or part == "one" for part in parts):
+        if len(parts) == 2 and 0 < (ones := int(stems.NUMBERS.get(parts[1], "1"))) < 10:
+            yield str(int(stems.NUMBERS.get(parts[0], "0")) + ones)
+    elif _JOINABLE.fullmatch(run):
+        yield from stems.stems("".join(parts))
+
+
+def _contraction(part: str, language: str, readings: dict[str, str]) -> Iterator[str]:
     """Yield the tokens around apostrophes: `caroline's` is caroline, `don't` a stop word, `o'brien` o and brien."""
     head, *tails = part.split("'")
     if tails == ["t"] and head.endswith("n"):
         yield f"w:{part}"
         return
-    yield from _word(head)
+    yield from _word(head, language, readings)
     for tail in tails:
         if tail not in _CLITICS:
-            yield from _word(tail)
+            yield from _word(tail, language, readings)
+            if tail.isalpha():
+                readings[stems.stems(f"{head}{tail}")[0]] = stems.stems(tail)[0]
 
 
-def _word(word: str) -> Iterator[str]:
+def _word(word: str, language: str, readings: dict[str, str]) -> Iterator[str]:
     if word in STOP_WORDS:
         yield f"w:{word}"
     elif word.isdecimal():
         yield _number(word)
     elif ordinal := _ORDINAL.fullmatch(word):
-        yield _number(ordinal[1])
+        number = _number(ordinal[1])
+        yield number
+        if written := _ORDINALS.get(number):
+            readings[written] = number
     elif word.isalpha():
-        yield stem(word)[:MAX_TOKEN_CHARS]
+        yield from _stems(word, language, readings)
     else:
         yield word[:MAX_TOKEN_CHARS]
         pieces = _PIECES.findall(word)
         if len(pieces) > 1:
             for piece in pieces:
-                yield _number(piece) if piece.isdecimal() else stem(piece)[:MAX_TOKEN_CHARS]
+                yield _number(piece) if piece.isdecimal() else stems.stems(piece)[0][:MAX_TOKEN_CHARS]
+
+
+def _stems(word: str, language: str, readings: dict[str, str]) -> Iterator[str]:
+    """Yield the stem of a word; other readings of the word are added to `readings`."""
+    stem, *others = (one[:MAX_TOKEN_CHARS] for one in stems.stems(word))
+    yield stem
+    if stem in STOP_WORDS:
+        yield f"w:{stem}"  # "cans", "wills"
+    if word.isascii() and language != languages.ENGLISH and word not in languages.STOP_WORDS_OF.get(language, ()):
+        others += [one[:MAX_TOKEN_CHARS] for one in languages.foreign_stems(word, language)]
+    for other in others:
+        readings.setdefault(other, stem)
+
+
+def _of_case(text: str, *, is_query: bool = False) -> list[str]:
+    """Return what only capital letters tell: the parts of `camelCaseName` and `HTTPServerError`, and US, IT and WHO.
+
+    Of a query only the parts of names with three or more: "PayPal" does not ask for "pay".
+    """
+    found = []
+    for match in _CAMEL.finditer(text) if _INNER_CAPITAL.search(text) else ():
+        parts = _CAMEL_PARTS.findall(match[0])
+        if len(parts) > (2 if is_query else 1):
+            found += [stem for part in parts if (stem := stems.stems(part.lower())[0]) not in STOP_WORDS]
+    if ("US" in text or "IT" in text or "WHO" in text or "U.S" in text) and (
+        not text.isupper() or len(text.split()) == 1
+    ):
+        found += [match[0].replace(".", "").lower()[:2] for match in _ACRONYM.finditer(text)]
+    return found
+
+
+def _accented(text: str) -> list[tuple[str, str]]:
+    """Return the spelling with accents of each word that has some, with the stem of the folded word: `cà`, `ca`.
+
+    Words with umlauts are spelled with "e": "München" is also `muenchen`.
+    """
+    found = []
+    for word in _ACCENTED_WORD.findall(unicodedata.normalize("NFC", text).casefold()):
+        folded = fold(word)
+        if folded != word and folded.isalpha() and folded not in STOP_WORDS:
+            other = word.translate(_UMLAUTS)
+            found.append(
+                ((stems.stems(other)[0] if other.isascii() else other)[:MAX_TOKEN_CHARS], stems.stems(folded)[0])
+            )
+    return [(other, stem) for other, stem in found if other != stem]
 
 
 def _number(written: str) -> str:
@@ -248,7 +342,6 @@ def _picture(cluster: str) -> Iterator[str]:
                 yield char
 
 
-def _signs(run: str) -> Iterator[str]:
-    yield f"s:{run[:_MAX_SIGN_CHARS]}"
-    for char in dict.fromkeys(run):
-        yield f"c:{char}"
+@lru_cache(maxsize=4096)
+def _signs(run: str) -> Word:
+    return Word((), (f"s:{run[:_MAX_SIGN_CHARS]}", *(f"c:{char}" for char in dict.fromkeys(run))))
