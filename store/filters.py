@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from core.errors import InvalidInput
 from core.messages import Translatable as _
 from core.times import as_ms, to_ms
+from store.text import times
 
 MAX_DEPTH: Final = 8
 MAX_NODES: Final = 200
@@ -82,6 +83,57 @@ class Group:
 
     def matches(self, memory: Filterable) -> bool:
         return self.must(part.matches(memory) for part in self.parts)
+
+
+def with_moments(tree: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
+    """Return a filter tree with Unix milliseconds for days and words of time ("2026-06-01", "yesterday"), as of `now`.
+
+    Days begin and end at midnight where `now` is: an upper bound includes the day. Times without a zone are of that
+    zone, too. What is no time stays, for `parse` to refuse.
+    """
+    found: dict[str, Any] = {}
+    added: list[Mapping[str, Any]] = []
+    for name, value in tree.items():
+        if name == "timestamp":
+            conditions = value if isinstance(value, Mapping) else {"eq": value}
+            added += [_moment_condition(str(op), operand, now) for op, operand in conditions.items()]
+            found |= {} if conditions else {name: value}
+        elif name in {"AND", "OR"} and isinstance(value, list):
+            found[name] = [with_moments(one, now) if isinstance(one, Mapping) else one for one in value]
+        else:
+            found[name] = value
+    also = found.get("AND", [])
+    if not added or not isinstance(also, list):
+        return found if not added else tree
+    if len(added) == 1 and "timestamp" in added[0]:
+        return {**found, **added[0]}
+    return {**found, "AND": [*also, *added]}
+
+
+def _moment_condition(op: str, operand: Any, now: datetime) -> Mapping[str, Any]:
+    """Return a condition on the time with Unix milliseconds in the place of days."""
+    if op == "in" and isinstance(operand, list):
+        if not any(isinstance(one, str) and times.days_of(one, now) for one in operand):
+            return {"timestamp": {op: operand}}
+        return {"OR": [_moment_condition("eq", one, now) for one in operand]}
+    if not isinstance(operand, str):
+        return {"timestamp": {op: operand}}
+    if (days := times.days_of(operand, now)) is None:
+        return {"timestamp": {op: _with_zone(operand, now)}}
+    first, end = times.span_of(days, now)
+    if op == "ne":
+        return {"OR": [{"timestamp": {"lt": first}}, {"timestamp": {"gte": end}}]}
+    bounds = {"eq": {"gte": first, "lt": end}, "gt": {"gte": end}, "gte": {"gte": first}, "lt": {"lt": first}}
+    return {"timestamp": bounds.get(op) or ({"lt": end} if op == "lte" else {op: operand})}
+
+
+def _with_zone(written: str, now: datetime) -> str:
+    """Return an ISO 8601 time with the zone of `now` if it has none; any other text unchanged."""
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        return written
+    return written if moment.tzinfo else moment.replace(tzinfo=now.tzinfo).isoformat()
 
 
 def parse(tree: Mapping[str, Any] | None) -> Filter:

@@ -19,6 +19,7 @@ from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import visible
 from agents.tools.results import Result, failed, framed, quoted, result, without_recalled_memories
 from agents.tools.store import refused_category
+from agents.tools.time_arguments import Since, Until, bounds_ms, time_filter
 from core import pagination, readable
 from core.rest import WHOLE
 from core.shapes import shared
@@ -34,11 +35,11 @@ from memories.api.schemas.memories import (
     PageSize,
     SenderFilter,
     SessionFilter,
-    Since,
     TypeFilter,
-    Until,
     position_of,
 )
+from memories.api.schemas.memories import Since as SinceMs
+from memories.api.schemas.memories import Until as UntilMs
 from memories.api.schemas.search import TOP_K, ConversationId, Query
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
@@ -67,6 +68,8 @@ class SearchArguments(StrictArguments):
     )
     top_k: Whole = Field(TOP_K, ge=1, le=MAX_TOP_K, description="The maximum number of results for each scope.")
     max_tokens: Whole = MAX_TOKENS_FIELD
+    since: Since = None
+    until: Until = None
 
 
 class ListArguments(StrictArguments):
@@ -81,8 +84,10 @@ class ListArguments(StrictArguments):
         "`unprocessed_message`: a message before its flush; `profile`, `agent_case`, `agent_skill`: made by a model.",
     )
     sender_id: SenderFilter = Field(None, description="Only messages and files of this sender, such as a participant.")
-    since_ms: Annotated[Since, WHOLE] = None
-    until_ms: Annotated[Until, WHOLE] = None
+    since: Since = None
+    until: Until = None
+    since_ms: Annotated[SinceMs, WHOLE] = None
+    until_ms: Annotated[UntilMs, WHOLE] = None
     deleted: bool = Field(False, description="True lists the memories in the trash instead of the others.")
     limit: Annotated[PageSize, WHOLE] = Field(DEFAULT_PAGE_SIZE, description="The maximum number of memories.")
     cursor: Annotated[Cursor, AfterValidator(check_text)] = None
@@ -122,7 +127,8 @@ def search(caller: Caller, arguments: SearchArguments) -> Result:
     if arguments.scope == ["current_chat"] and arguments.conversation_id is None:
         return failed("missing_param", "Provide conversation_id: the conversation that current_chat searches.")
     scopes, given = frozenset(arguments.scope), shared(SearchCommand, arguments)
-    command = SearchCommand(scopes=scopes, reader=caller.agent_id or None, **given)
+    chosen = time_filter(arguments.since, arguments.until)
+    command = SearchCommand(scopes=scopes, reader=caller.agent_id or None, filters=chosen, **given)
     all_found = logged_search(caller.owner, command, interface=caller.interface).results
     visible_ids = {hit.memory_id for hit, _ in visible(caller, [one.hit for one in all_found])}
     found = [one for one in all_found if one.hit.memory_id in visible_ids]
@@ -142,7 +148,7 @@ def _found(found: ScopedHit) -> Entry:
 def list_memories(caller: Caller, arguments: ListArguments) -> Result:
     """List memories that the caller may see. Raises: `InvalidInput` for the cursor."""
     request = ListRequest(
-        **shared(ListRequest, arguments),
+        **shared(ListRequest, arguments) | bounds_ms(caller, arguments.since, arguments.until),
         reader=caller.agent_id or None,
         is_deleted=arguments.deleted,
         after=position_of(arguments.cursor),

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents.tools import arguments
 from agents.tools.arguments import DEFAULT_IMPORTANCE, MAX_LIMIT, StrictArguments, Whole
+from agents.tools.time_arguments import Since, Until
 from memories.api.schemas.memories import Importance
 
 MemoryId = Annotated[str, Field(description="The id of the memory.")]
@@ -17,6 +18,8 @@ Score = Annotated[float, Field(description="The relevance to the query, 0 to 1."
 
 class RecallArguments(arguments.RecallArguments, StrictArguments):
     limit: Whole = Field(MAX_LIMIT, ge=1, le=MAX_LIMIT, description="The maximum number of memories.")
+    since: Since = None
+    until: Until = None
 
 
 class StoreArguments(arguments.StoreArguments, StrictArguments):

@@ -1,6 +1,6 @@
 """`memory_recall`: search the caller's memories for a question."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agents.tools import budget
@@ -8,6 +8,7 @@ from agents.tools.arguments import DEFAULT_IMPORTANCE, MAX_LIMIT, RecallArgument
 from agents.tools.budget import Entry
 from agents.tools.caller import Caller
 from agents.tools.results import Result, failed, quoted, result
+from agents.tools.time_arguments import time_filter
 from core import readable
 from core.times import isoformat
 from memories.api.schemas.search import MAX_QUERY_CHARS
@@ -51,7 +52,9 @@ class HitColumns(NamedTuple):
 def recall(caller: Caller, arguments: RecallArguments) -> Result:
     if not arguments.query.strip():
         return failed("missing_param", "Provide query: what to look for.")
-    found = find(caller, arguments.query, arguments.limit)
+    # Only the tool of MCP has these arguments.
+    chosen = time_filter(getattr(arguments, "since", None), getattr(arguments, "until", None))
+    found = find(caller, arguments.query, arguments.limit, chosen)
     if not found:
         return result("No relevant memories found.", count=0)
     listed = budget.listed([one.entry() for one in found], query=arguments.query, max_tokens=arguments.max_tokens)
@@ -63,7 +66,14 @@ def recall(caller: Caller, arguments: RecallArguments) -> Result:
     )
 
 
-def find(caller: Caller, query: str, limit: int = MAX_LIMIT, *, without_session: str | None = None) -> list[Recalled]:
+def find(
+    caller: Caller,
+    query: str,
+    limit: int = MAX_LIMIT,
+    filters: Mapping[str, Any] | None = None,
+    *,
+    without_session: str | None = None,
+) -> list[Recalled]:
     """Return the best memories that the caller may see, best first, without those of a session."""
     query = query.strip()[:MAX_QUERY_CHARS]
     command = SearchCommand(
@@ -73,6 +83,7 @@ def find(caller: Caller, query: str, limit: int = MAX_LIMIT, *, without_session:
         top_k=limit,
         include_profile=False,
         enable_llm_rerank=False,
+        filters=filters,
     )
     hits = [found.hit for found in logged_search(caller.owner, command, interface=caller.interface).results]
     if without_session is not None:

@@ -1,5 +1,6 @@
 """The zone in which a user writes and asks: that of the request, else of the profile, else of the installation."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import Final
@@ -9,13 +10,14 @@ from accounts.zones import written_zone
 from core.messages import Translatable as _
 from core.zones import default_zone, offset_minutes, zone_of
 from memories.services.scoped_hits import SearchCommand
+from store import filters
 from store.text import times
 
 UNKNOWN_ZONE: Final = _("The time zone is not known, so days are those of the installation's time zone.")
 
 
 def unknown_zone(requested: str) -> str | None:
-    """Return what to tell a caller whose request names a zone that nobody knows; None without one."""
+    """Return what to tell a caller whose request names a zone that is not known; None without one."""
     return UNKNOWN_ZONE if requested and zone_of(requested) is None else None
 
 
@@ -34,13 +36,19 @@ def offset_of(zone: tzinfo, milliseconds: int) -> dict[str, int]:
 
 
 def with_local_now(command: SearchCommand, user_pk: UUID) -> SearchCommand:
-    """Return the command with `now` in the user's zone if the query may name a time; otherwise unchanged.
+    """Return the command with `now` in the user's zone and moments for days in its filters, if it may name a time.
 
-    At most one SQL statement, and none for a query without a time.
+    At most one SQL statement, and none for a command without filters and times.
     """
-    if not times.may_mention(command.query):
+    if not command.filters and not times.may_mention(command.query):
         return command
+    now = command.now or datetime.now(UTC)
     if command.zone or command.now is None:
-        now = command.now or datetime.now(UTC)
-        return replace(command, now=now.astimezone(zone_of_user(user_pk, command.zone)))
-    return command
+        now = local(now, user_pk, command.zone)
+    tree = filters.with_moments(command.filters, now) if isinstance(command.filters, Mapping) else command.filters
+    return replace(command, now=now, filters=tree)
+
+
+def local(now: datetime, user_pk: UUID, requested: str = "") -> datetime:
+    """Return a time in the zone of a user. At most one SQL statement."""
+    return now.astimezone(zone_of_user(user_pk, requested))

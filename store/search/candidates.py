@@ -15,7 +15,7 @@ from store.search import snapshot
 from store.search.ranking import Flags
 from store.search.records import RECORD_TYPE
 from store.search.snapshot import Numbers, Snapshot
-from store.text.tokens import tokenize, without_stop_words
+from store.text.tokens import read
 from store.types import Owner, SearchRequest
 
 
@@ -80,7 +80,7 @@ def find_similar_notes(owner: Owner, text: str, agent_id: str) -> list[int]:
 
     One SQL statement.
     """
-    words = without_stop_words(tokenize(text))
+    words = read(text).words
     terms = list(dict.fromkeys(words))[:MAX_TERMS]
     seen = snapshot.read(owner, terms, keyword.prefix_of(owner))
     lengths = seen.facts["length"]

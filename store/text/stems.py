@@ -48,7 +48,7 @@ _SHARED = """bore bit bound found ground felt fell left lay led fed lent lit saw
              mean slew lives leaves halves shelves calves selves thieves analyses bases axes diagnoses syntheses
              hypotheses better best worst further media data people"""
 SHARED: Final = frozenset(_SHARED.split())
-"""Irregular forms that are, or look like, regular forms of another word too, which has a stem of its own."""
+"""Irregular forms that are, or look like, regular forms of another word too, which has another stem."""
 _WORDS: Final = frozenset(base for base, *_ in ENTRIES)
 _BASES: Final[dict[str, list[str]]] = {}
 for _base, *_forms in ENTRIES:

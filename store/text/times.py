@@ -15,9 +15,10 @@ from functools import partial
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from store.text import dates
 from store.text.normalize import fold
 from store.text.time_expressions import LANGUAGES, PAST, Rule
-from store.text.time_windows import Window
+from store.text.time_windows import Window, month_window
 
 MAX_DAYS: Final = 46
 """The length of the longest window whose tokens are days; those of a longer one are months."""
@@ -25,6 +26,7 @@ MAX_READ: Final = 32
 """The number of expressions that are read in one text."""
 _MAX_MONTHS = 36
 _MASK = "\uffff"
+_ISO = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
 _CLAUSE_END = re.compile("[.!?;。！？；]")
 
 
@@ -99,9 +101,24 @@ def _window_tokens(text: str, day: date) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def window_of(text: str, now: datetime) -> Window | None:
-    """Return the days that a text means as a whole, such as "last week"; None if it says anything else or nothing."""
-    windows, rest = _read(text, fold(text), now.date())
+def days_of(text: str, now: datetime) -> Window | None:
+    """Return the days that a text names, and nothing else: `2026-06-01`, `2026-06`, "5 March 2026", "last week".
+
+    None for any other text.
+    """
+    folded = fold(text.strip())
+    if match := _ISO.fullmatch(folded):
+        year, month, day = (int(part) if part else None for part in match.groups())
+        first = _date_or_none(year or 0, month or 1, day or 1)
+        if first is None:
+            return None
+        if day:
+            return Window(first, first)
+        return Window(first, month_window(first, 0)[0].last if month else first.replace(month=12, day=31))
+    tokens, rest = dates.extract(folded)
+    if not rest.strip() and (written := [token[2:] for token in tokens if token.startswith("d:")]):
+        return Window(date.fromisoformat(written[0]), date.fromisoformat(written[0]))
+    windows, rest = _read(folded, folded, now.date())
     if not windows or rest.strip(" .,'"):
         return None
     return Window(min(one.first for one in windows), max(one.last for one in windows))

@@ -148,3 +148,44 @@ def test_a_query_without_a_time_reads_no_profile(alice: Person) -> None:
     ) as statements:
         search(alice, "roof", **ANYWHERE)
     assert not [one for one in statements if "profilememory" in one["sql"]]
+
+
+NIGHT = [("2026-05-31T12:00", "before"), ("2026-06-01T00:00", "midnight"), ("2026-06-01T23:59:59.999", "evening"),
+         ("2026-06-02T00:00", "after")]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ({"gte": "2026-06-01", "lte": "2026-06-01"}, {"midnight", "evening"}),
+        ({"lte": "2026-06-01"}, {"before", "midnight", "evening"}),
+        ({"lt": "2026-06-01"}, {"before"}),
+        ({"gt": "2026-06-01"}, {"after"}),
+        ("2026-06-01", {"midnight", "evening"}),
+        ({"ne": "2026-06-01"}, {"before", "after"}),
+        ({"in": ["2026-06-01", "2026-05-31"]}, {"before", "midnight", "evening"}),
+        ({"gte": "2026-06"}, {"midnight", "evening", "after"}),
+        ({"lte": "yesterday"}, {"before", "midnight", "evening"}),
+        ({"gte": "today"}, {"after"}),
+        ({"gte": "2026-06-01T00:00:01", "lte": "2026-06-01T23:59:59.999"}, {"evening"}),
+        ({"gte": "2026-06-02T00:00:00Z"}, {"after"}),
+        ({"gte": ms("2026-06-02T00:00")}, {"after"}),
+    ],
+)
+def test_filters_take_days_and_words(alice: Person, condition: Any, expected: set[str]) -> None:
+    say(alice, *((at, f"{name} word") for at, name in NIGHT))
+    answer = search(alice, "word", now="2026-06-02T12:00:00+00:00", filters={"timestamp": condition}, **ANYWHERE)
+    assert {text.split()[0] for text in texts(answer)} == expected
+
+
+def test_days_of_filters_are_those_of_the_zone(alice: Person) -> None:
+    say(alice, ("2026-05-31T20:00", "dawn in Shanghai"))
+    filters = {"OR": [{"timestamp": {"gte": "2026-06-01", "lte": "2026-06-01"}}]}
+    assert texts(search(alice, "dawn", filters=filters, timezone="Asia/Shanghai", **ANYWHERE)) == ["dawn in Shanghai"]
+    assert texts(search(alice, "dawn", filters=filters, timezone="UTC", **ANYWHERE)) == []
+
+
+@pytest.mark.parametrize("value", ["soon", "2026-13-01", "the day after I moved", "", True, None, {"a": 1}])
+def test_a_filter_that_is_no_time_is_refused(alice: Person, value: Any) -> None:
+    answer = search(alice, "word", status=422, filters={"timestamp": {"gte": value}}, **ANYWHERE)
+    assert answer["errors"][0]["field"] == "filters.timestamp"

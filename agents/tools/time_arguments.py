@@ -1,0 +1,64 @@
+"""The arguments `since` and `until` of tools: ISO dates, ISO times and words such as "last week"."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, Field
+
+from agents.tools.caller import Caller
+from core.messages import Translatable as _
+from core.storable import check_text
+from core.times import to_ms
+from memories.services.zones import local
+from store.text import times
+
+MAX_CHARS: Final = 64
+
+
+def _check(value: str) -> str:
+    check_text(value)
+    now = datetime.now(UTC)
+    if _moment(value, now) is None and times.days_of(value, now) is None:
+        raise ValueError(_("must be a date such as 2026-06-01, an ISO 8601 time, or words such as last week"))
+    return value
+
+
+_Time = Annotated[str, Field(max_length=MAX_CHARS), AfterValidator(_check)]
+Since = Annotated[
+    _Time | None, Field(description="Only memories from this time on: `2026-06-01`, or words such as `last week`.")
+]
+Until = Annotated[
+    _Time | None, Field(description="Only memories until the end of this time: `2026-06-30`, or `yesterday`.")
+]
+
+
+def time_filter(since: str | None, until: str | None) -> dict[str, Any] | None:
+    """Return the filter of a search for what lies between two times; None without any."""
+    bounds = {"gte": since, "lte": until}
+    given = {op: value for op, value in bounds.items() if value is not None}
+    return {"timestamp": given} if given else None
+
+
+def bounds_ms(caller: Caller, since: str | None, until: str | None) -> dict[str, int]:
+    """Return `since_ms` and `until_ms` of a list between two times, in the zone of the caller."""
+    found: dict[str, int] = {}
+    now = local(datetime.now(UTC), caller.owner.user_pk) if since or until else datetime.now(UTC)
+    for name, value, end in (("since_ms", since, 0), ("until_ms", until, 1)):
+        if value is None:
+            continue
+        moment = _moment(value, now)
+        days = times.days_of(value, now)
+        if days is not None:
+            found[name] = times.span_of(days, now)[end]
+        elif moment is not None:
+            found[name] = to_ms(moment) + end
+    return found
+
+
+def _moment(value: str, now: datetime) -> datetime | None:
+    """Return an ISO 8601 time, in the zone of `now` if it has none."""
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
