@@ -1,11 +1,10 @@
 """Read relative expressions of time: "yesterday", "two months ago", 上周三, "letzten Dienstag".
 
 An expression becomes a window of days, and a window becomes tokens of the index. Those of a query find the messages of
-these days (`d:2026-06-09`; whole months are `said-m:2026-05`) and texts that name them. Those of a message say which
-days its text means, counted from its own time, so that "Tomorrow I fly" is found by its date.
+these days (`d:2026-06-09`; whole months are `said-m:2026-05`) and texts that name them; those of a message its text,
+counted from its own time, so that "Tomorrow I fly" is found by its date.
 
-Precision comes first: titles, habits ("every Friday"), durations and expressions that count from another day ("the day
-after I moved") are not read. Patterns are matched with text that `normalize.fold` has folded.
+Precision comes first: titles, habits ("every Friday"), durations and times that count from another day are not read.
 """
 
 import re

@@ -47,7 +47,7 @@ _SEPARATORS = re.compile(r"[._@&:+#-]+")
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
-_VERSION = re.compile(r"v?(\d{1,4}(?:\.\d{1,4}){1,2})")
+_VERSION = re.compile(r"[a-z]{0,16}(\d{1,4}(?:\.\d{1,4}){1,2})")
 _JOINABLE = re.compile(
     r"(?=.{3,24}$)[a-z]+(?:[-_'][a-z0-9]+){1,2}|(?=.{3,24}$)[a-z0-9]+\.(?:js|ts|io|ai|net)|[a-z]{1,2}(?:\.[a-z]){1,4}"
 )
@@ -222,6 +222,8 @@ def _compound(run: str, language: str, readings: dict[str, str]) -> Iterator[str
         yield number
         if "." in run and "," not in run and number != run:
             readings[run] = number  # 2.10 may be a version
+        elif _YEAR.fullmatch(number):
+            readings[f"y:{number}"] = number  # 2,000 is no year, but 2000 may be this number
         return
     parts = [part for part in _SEPARATORS.split(run) if part]
     whole = run[:MAX_TOKEN_CHARS]
@@ -295,12 +297,13 @@ def _stems(word: str, language: str, readings: dict[str, str]) -> Iterator[str]:
 def _of_case(text: str, *, is_query: bool = False) -> list[str]:
     """Return what only capital letters tell: the parts of `camelCaseName` and `HTTPServerError`, and US, IT and WHO.
 
-    Of a query only the parts of names with three or more: "PayPal" does not ask for "pay".
+    Of a query only the parts of `getName`, `HTTPServer` and names with three or more: "PayPal" does not ask for "pay".
     """
     found = []
     for match in _CAMEL.finditer(text) if _INNER_CAPITAL.search(text) else ():
         parts = _CAMEL_PARTS.findall(match[0])
-        if len(parts) > (2 if is_query else 1):
+        is_name = match[0][0].isupper() and match[0][1].islower()
+        if len(parts) > (2 if is_query and is_name else 1):
             found += [stem for part in parts if (stem := stems.stems(part.lower())[0]) not in STOP_WORDS]
     if ("US" in text or "IT" in text or "WHO" in text or "U.S" in text) and (
         not text.isupper() or len(text.split()) == 1

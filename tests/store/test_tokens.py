@@ -95,6 +95,53 @@ def test_all_notations_of_a_date_give_the_same_tokens(written: str) -> None:
     assert day_tokens <= set(query_tokens(f"signed {written}?"))
 
 
+@pytest.mark.parametrize(
+    ("written", "days"),
+    [
+        ("02.01.2024", {"2024-01-02"}),
+        ("2.1.2024", {"2024-01-02"}),
+        ("2. 1. 2024", {"2024-01-02"}),
+        ("12.31.2024", {"2024-12-31"}),
+        ("03/05/2024", {"2024-05-03", "2024-03-05"}),
+        ("03-05-2024", {"2024-05-03", "2024-03-05"}),
+        ("25/05/2024", {"2024-05-25"}),
+        ("3/5/24", {"2024-05-03", "2024-03-05"}),
+        ("am 02.01.24", {"2024-01-02"}),
+        ("5. März 2024", {"2024-03-05"}),
+        ("5.März 2024", {"2024-03-05"}),
+        ("5 Maerz 2024", {"2024-03-05"}),
+        ("den 1. Mai 2024", {"2024-05-01"}),
+        ("3. Okt. 2024", {"2024-10-03"}),
+        ("24. Dezember 2024", {"2024-12-24"}),
+        ("version 1.2.3", set()),
+        ("192.168.1.20", set()),
+        ("call 555-03-05-2024", set()),
+        ("src/1/2/24x", set()),
+        ("31.02.2024", set()),
+    ],
+)
+def test_dates_in_all_orders(written: str, days: set[str]) -> None:
+    assert {token[2:] for token in tokenize(f"signed {written} there") if token.startswith("d:")} == days
+
+
+@pytest.mark.parametrize(
+    ("written", "days"),
+    [
+        ("am 5.3.", {"03-05"}),
+        ("vom 5.3. bis 7.3.", {"03-05"}),
+        ("am 5. März", {"03-05"}),
+        ("on 3/5", {"03-05", "05-03"}),
+        ("5.3 kg", set()),
+        ("am 3.5 GHz", set()),
+        ("3/5 of it", set()),
+        ("I have 5. May I go?", set()),
+    ],
+)
+def test_days_without_a_year_in_all_orders(written: str, days: set[str]) -> None:
+    assert days <= {token[3:] for token in tokenize(written) if token.startswith("md:")}
+    assert days or not [token for token in tokenize(written) if token.startswith("md:")]
+
+
 @pytest.mark.parametrize("partly", ["May 2026", "2026年5月", "2026-05", "in May", "5月", "五月份", "May 1st", "5月1日"])
 def test_part_of_a_date_finds_the_full_date(partly: str) -> None:
     assert finds(partly, "2026年5月1日签署")
