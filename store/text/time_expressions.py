@@ -497,6 +497,8 @@ _UNLED = "".join(rf"(?<!\b{word} )" for word in ("in", "over", "during", "within
 _NOT_ENGLISH = tuple(
     re.compile(pattern)
     for pattern in (
+        rf"\b(?:{_LONG_WEEKDAYS}) (?:morning|afternoon|evening|night)s\b|\bborn on (?:{_LONG_WEEKDAYS})\b",
+        r"\bhow (?:often|much|many)\b[^.?!]{0,60} in (?:an?|one) (?:day|week|month|year)\b",
         (
             rf"\b(?:{_WORK}|(?:{_WORK}|it|is|was|one) (?:called|titled|named|entitled)"
             rf"|who (?:wrote|sang|sings|sing|directed|composed|covered|recorded)) (?:the )?{_TIME_WORD}\b"
@@ -533,7 +535,7 @@ _NOT_GERMAN = tuple(
     re.compile(pattern)
     for pattern in (
         (
-            r"\b(?:am|guten?|jede[nrms]?|der|den|dem|diese[nrm]?|eine[nsm]?|schone[nr]?|gegen|fruhen|nachste[nr]|jenem|"
+            r"\b(?:am|gute[nrs]?|jede[nrms]?|der|den|dem|diese[nrm]?|eine[nsm]?|schone[nr]?|gegen|fruhen|nachste[nr]|jenem|"
             r"grauer|bis zum|ganze[nr]|vor)\s+morgen\b"
         ),
         (
@@ -552,6 +554,7 @@ _NOT_GERMAN = tuple(
 _NOT_CHINESE = tuple(
     re.compile(pattern)
     for pattern in (
+        r"[上下本这]周(?=[期围口边岁刊报游])|[上下本这]月(?=[台球亮饼光票薪])|前天(?=津)|今天下(?=之|大)|哪\S{0,6}最近",
         r"今日头条|明日方舟|明日之后|明天会更好|昨日重现|今日(?:美|资)?(?:说法|资讯)|今天头条|明日香|明日花|昨日青空",
         r"(?<=[以今之然最随])后天(?=天)|(?<!大)后天(?=[性失培形环教养习缺免]|的?努力|的?因素)",
         r"日本(?=[周月年])|(?<=[海水湖江天])上月|上月(?=[球亮饼光])|下月(?=[球亮光])|(?<=天)下周|网上周",

@@ -231,6 +231,7 @@ _CAPITAL = re.compile(
     r"(?<=[a-z0-9,;] )(?:The )?(?:Day (?:After|Before) )?(?:Yesterday|Today|Tomorrow|Tonight)\b"
     r"|(?<=[a-z0-9,;] )(?:Last|This|Next|Every) (?:Week|Month|Year|Night|Weekend|Summer|Winter|Spring|Monday|Tuesday|"
     r"Wednesday|Thursday|Friday|Saturday|Sunday|Christmas)\b"
+    r"|(?<=[a-zäöüß,;] )(?:Heute|Gestern|Vorgestern|Übermorgen|(?<!heute )(?<!gestern )Morgen)\b"
 )
 
 _TRIGGERS: Final = (
