@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from core.errors import InvalidInput
 from core.messages import Translatable as _
-from core.times import as_ms, to_ms
+from core.times import as_ms, from_ms, to_ms
 from store.text import times
 
 MAX_DEPTH: Final = 8
@@ -86,7 +86,7 @@ class Group:
 
 
 def with_moments(tree: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
-    """Return a filter tree with Unix milliseconds for days and words of time ("2026-06-01", "yesterday"), as of `now`.
+    """Return a filter tree with moments for days and words of time ("2026-06-01", "yesterday"), as of `now`.
 
     Days begin and end at midnight where `now` is: an upper bound includes the day. Times without a zone are of that
     zone, too. What is no time stays, for `parse` to refuse.
@@ -111,7 +111,7 @@ def with_moments(tree: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
 
 
 def _moment_condition(op: str, operand: Any, now: datetime) -> Mapping[str, Any]:
-    """Return a condition on the time with Unix milliseconds in the place of days."""
+    """Return a condition on the time with moments in the place of days."""
     if op == "in" and isinstance(operand, list):
         if not any(isinstance(one, str) and times.days_of(one, now) for one in operand):
             return {"timestamp": {op: operand}}
@@ -120,7 +120,8 @@ def _moment_condition(op: str, operand: Any, now: datetime) -> Mapping[str, Any]
         return {"timestamp": {op: operand}}
     if (days := times.days_of(operand, now)) is None:
         return {"timestamp": {op: _with_zone(operand, now)}}
-    first, end = times.span_of(days, now)
+    # As text: small numbers would be taken as seconds.
+    first, end = (from_ms(min(bound, MAX_MS)).isoformat() for bound in times.span_of(days, now))
     if op == "ne":
         return {"OR": [{"timestamp": {"lt": first}}, {"timestamp": {"gte": end}}]}
     bounds = {"eq": {"gte": first, "lt": end}, "gt": {"gte": end}, "gte": {"gte": first}, "lt": {"lt": first}}

@@ -1,6 +1,7 @@
 """The zone in which a user writes and asks: that of the request, else of the profile, else of the installation."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import Final
@@ -50,5 +51,7 @@ def with_local_now(command: SearchCommand, user_pk: UUID) -> SearchCommand:
 
 
 def local(now: datetime, user_pk: UUID, requested: str = "") -> datetime:
-    """Return a time in the zone of a user. At most one SQL statement."""
-    return now.astimezone(zone_of_user(user_pk, requested))
+    """Return a time in the zone of a user, unchanged at the ends of the calendar. At most one SQL statement."""
+    with suppress(OverflowError):
+        return now.astimezone(zone_of_user(user_pk, requested))
+    return now

@@ -150,6 +150,14 @@ def test_a_query_without_a_time_reads_no_profile(alice: Person) -> None:
     assert not [one for one in statements if "profilememory" in one["sql"]]
 
 
+@pytest.mark.parametrize("now", ["9999-12-31T23:59:59+00:00", "0001-01-01T00:00:00+00:00"])
+@pytest.mark.parametrize("zone", ["+14:00", "-12:00"])
+def test_the_ends_of_the_calendar_are_no_error(alice: Person, now: str, zone: str) -> None:
+    say(alice, ("2026-06-09T12:00", "I repaired the roof."))
+    for query in ("last year", "tomorrow", "last week", "in 3 days", "yesterday", "two months ago"):
+        search(alice, query, now=now, timezone=zone, filters={"timestamp": {"lte": "9999-12-31"}}, **ANYWHERE)
+
+
 NIGHT = [("2026-05-31T12:00", "before"), ("2026-06-01T00:00", "midnight"), ("2026-06-01T23:59:59.999", "evening"),
          ("2026-06-02T00:00", "after")]  # fmt: skip
 
@@ -165,6 +173,7 @@ NIGHT = [("2026-05-31T12:00", "before"), ("2026-06-01T00:00", "midnight"), ("202
         ({"ne": "2026-06-01"}, {"before", "after"}),
         ({"in": ["2026-06-01", "2026-05-31"]}, {"before", "midnight", "evening"}),
         ({"gte": "2026-06"}, {"midnight", "evening", "after"}),
+        ({"gte": "1960-01-01", "lte": "1971-01-01"}, set()),
         ({"lte": "yesterday"}, {"before", "midnight", "evening"}),
         ({"gte": "today"}, {"after"}),
         ({"gte": "2026-06-01T00:00:01", "lte": "2026-06-01T23:59:59.999"}, {"evening"}),
