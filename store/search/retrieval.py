@@ -20,6 +20,7 @@ from store.search.candidates import candidate_mask, sessions_of
 from store.search.plan import SearchPlan, plan_for, space_for
 from store.search.ranking import Flags, KeywordScores, QueryTerms, Score
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot, places_of
+from store.text.languages import FOREIGN
 from store.text.related import related_tokens
 from store.text.times import query_times
 from store.text.tokens import query_readings, query_tokens, without_stop_words
@@ -89,7 +90,9 @@ def terms_of(request: SearchRequest, *, with_related: bool) -> QueryTerms:
     """Return the terms of a query: its tokens, those of the days that it means, and those of related words."""
     times = query_times(request.query, request.now or datetime.now(UTC))
     words = query_tokens(times.rest)
-    own = [*times.tokens, *(without_stop_words(words) if times.tokens else words)][:MAX_TERMS]
+    if times.tokens and not (words := without_stop_words(words)):
+        words = query_tokens(request.query)  # the time is all that it asks for: "tomorrow" may be a word, too
+    own = [*times.tokens, *words][:MAX_TERMS]
     readings = {reading: token for reading, token in query_readings(times.rest).items() if token in own}
     return QueryTerms.of(own, related_tokens(own)[:MAX_RELATED_TERMS] if with_related else (), readings)
 
@@ -174,15 +177,20 @@ def _all_terms(queries: Iterable[QueryTerms]) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable(one.looked_up for one in queries)))
 
 
-def _merged(postings: Postings) -> Postings:
-    """Return postings with one for each term and document, with the sum of the counts."""
+def _merged(postings: Postings, is_foreign: Flags) -> Postings:
+    """Return postings with one for each term and document, with the sum of the counts of its readings.
+
+    `is_foreign` masks stems of other languages, which say nothing more of a word whose own stem is found.
+    """
     order = np.lexsort((postings.documents, postings.terms))
-    terms, documents = postings.terms[order], postings.documents[order]
+    terms, documents, counts = postings.terms[order], postings.documents[order], postings.counts[order]
     is_first = np.ones(len(order), np.bool_)
     is_first[1:] = (terms[1:] != terms[:-1]) | (documents[1:] != documents[:-1])
     starts = np.flatnonzero(is_first)
-    counts = np.add.reduceat(postings.counts[order], starts) if len(starts) else postings.counts[order]
-    return Postings(terms[starts], documents[starts], counts)
+    if len(starts) == len(order):
+        return Postings(terms, documents, counts)
+    own = np.add.reduceat(np.where(is_foreign[order], 0, counts), starts)
+    return Postings(terms[starts], documents[starts], np.maximum(own, np.maximum.reduceat(counts, starts)))
 
 
 class _Ranker:
@@ -285,7 +293,8 @@ class _Ranker:
             order = order[np.argsort(own_terms[order], kind="stable")]
             postings = Postings(own_terms[order], postings.documents[order], postings.counts[order])
             if terms.readings:
-                postings = _merged(postings)
+                is_foreign = np.array([term.startswith(FOREIGN) for term in self._all_terms], np.bool_)
+                postings = _merged(postings, is_foreign[self._snapshot.postings.terms][order])
         return ranking.score_keywords(self._snapshot, terms, postings, self._named[query])
 
     def _select(self, documents: Numbers, totals: Reals, limit: int) -> Numbers:

@@ -32,7 +32,7 @@ from store.models import (
 )
 from store.search.retrieval import INCOMPLETE
 from store.table import MemoryTable
-from store.text.tokens import tokenize
+from store.text.tokens import Tokens, read
 from store.types import ListRequest, Owner, SearchRequest, Wording
 from store.vectors import fill
 from tests.conftest import Person
@@ -95,12 +95,19 @@ def test_memories_deleted_during_a_rebuild_are_not_indexed(filled: EmbeddedEngin
     assert run()[0] == "keywords: 1\n"
 
 
+def _reversed(text: str, language: str | None = None) -> Tokens:
+    """Return tokens as another version writes them."""
+    found = read(text, language)
+    words, readings, stop_words = ([token[::-1] for token in part] for part in found[:3])
+    return Tokens(words, readings, stop_words, found.language)
+
+
 @contextmanager
 def other_version(version: str = "9") -> Iterator[None]:
     """Tokenize as another version would: backwards."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keyword, "TOKENIZER_VERSION", version)
-        patch.setattr(keyword, "tokenize", lambda text: [token[::-1] for token in tokenize(text)])
+        patch.setattr(keyword, "read", _reversed)
         yield
 
 
@@ -136,7 +143,7 @@ def test_entries_of_another_tokenizer_are_not_read_and_searches_say_so(
     assert found(outdated, alice.owner, "payment") == (set(), True)
     assert found(outdated, alice.owner, "tnemyap") == (set(), True)
     assert found(outdated, bob.owner, "payment") == ({"bob's payment"}, False)
-    assert outdated.health(1).data["index"] == {"status": "rebuild_needed", "tokenizer": "3", "built_by": "9"}
+    assert outdated.health(1).data["index"] == {"status": "rebuild_needed", "tokenizer": "4", "built_by": "9"}
 
 
 def test_no_write_is_refused_beside_entries_of_another_tokenizer(outdated: EmbeddedEngine, alice: Person) -> None:
