@@ -45,6 +45,13 @@ class KeptAsText(NamedTuple):
     cause: str
 
 
+class Skipped(NamedTuple):
+    """A message that was not stored, by its position from 0: it repeats a memory, or has no content (None)."""
+
+    message: int
+    memory_id: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class AddResult:
     """The result of an add. `status` is "accumulated" or "extracted", `request_id` the engine's trace id."""
@@ -53,6 +60,12 @@ class AddResult:
     message_count: int
     request_id: str
     kept_as_text: Sequence[KeptAsText] = ()
+    skipped: Sequence[Skipped] = ()
+
+    @property
+    def stored(self) -> int:
+        """Return the number of messages that were not skipped."""
+        return self.message_count - len(self.skipped)
 
 
 @dataclass(frozen=True, slots=True)

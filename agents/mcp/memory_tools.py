@@ -17,7 +17,7 @@ from agents.tools.arguments import (
 from agents.tools.budget import Entry
 from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import visible
-from agents.tools.results import Result, failed, framed, quoted, result, without_recalled_memories
+from agents.tools.results import Result, failed, framed, quoted, result
 from agents.tools.store import refused_category
 from agents.tools.time_arguments import Since, Until, bounds_ms, time_filter
 from core import pagination, readable
@@ -43,6 +43,7 @@ from memories.api.schemas.memories import Until as UntilMs
 from memories.api.schemas.search import TOP_K, ConversationId, Query
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
+from memories.services.hygiene import without_recalled_memories
 from memories.services.scoped_hits import Scope, ScopedHit, SearchCommand
 from memories.services.search_log import logged_search
 from store.types import MAX_TOP_K, ListRequest, Position, StoredMemory

@@ -1,13 +1,13 @@
 """MCP tool that adds messages to a session."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from django.utils import timezone
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from agents.tools.arguments import StrictArguments
 from agents.tools.caller import DEFAULT_AGENT, Caller
-from agents.tools.results import Result, failed, result, without_recalled_memories
+from agents.tools.results import Result, failed, result
 from core.errors import EngineError
 from core.ids import DisplayName, Name, NewSessionId
 from core.messages import Translatable as _
@@ -19,6 +19,7 @@ from memories.api.schemas.messages import (
     MAX_PARTICIPANTS,
     CallId,
     Participant,
+    SkippedMessage,
     Text,
     Timestamp,
     ToolCall,
@@ -26,13 +27,6 @@ from memories.api.schemas.messages import (
 )
 from memories.services.add import AddCommand, NewContentItem, NewMessage, add, flush
 from store.types import Role
-
-
-def _own_text(text: str) -> str:
-    own = without_recalled_memories(text)
-    if not own:
-        raise ValueError(_("must contain text besides recalled memories"))
-    return own
 
 
 def _check_calls(calls: list[ToolCall]) -> list[ToolCall]:
@@ -53,7 +47,7 @@ class SessionMessage(BaseModel):
     tool_call_id: Annotated[CallId, AfterValidator(check_text)] | None = Field(
         None, description="For role `tool`: the id of the call that this message answers."
     )
-    content: Annotated[Text, AfterValidator(check_text), AfterValidator(_own_text)] | None = Field(
+    content: Annotated[Text, AfterValidator(check_text)] | None = Field(
         None, validate_default=True, description="The text. May be absent if there are `tool_calls`."
     )
     sender_id: Name | None = Field(
@@ -92,6 +86,7 @@ class SessionMessage(BaseModel):
             self.sender_name,
             tuple(call.model_dump() for call in calls),
             self.tool_call_id,
+            has_time=self.timestamp is not None,
         )
 
 
@@ -120,6 +115,10 @@ class Added(BaseModel):
         "there was nothing to flush."
     )
     memory_count: int | None = Field(description="The number of memories that a flush made; null without a flush.")
+    stored: int = Field(description="The number of messages that were not skipped.")
+    skipped: list[SkippedMessage] = Field(
+        description="The messages that were not stored: the session has them already, or they have no content."
+    )
 
 
 def add_messages(caller: Caller, arguments: AddArguments) -> Result:
@@ -127,15 +126,19 @@ def add_messages(caller: Caller, arguments: AddArguments) -> Result:
     session_id, count = arguments.session_id, len(arguments.messages)
     if not count and not arguments.flush:
         return failed("missing_param", "Provide messages to add, or flush: true.")
-    status: str = "accumulated"
+    status, stored, skipped = "accumulated", 0, list[dict[str, Any]]()
     if count:
         now = to_ms(timezone.now())  # the engines put messages of one time one after the other
         messages = tuple(message.to_message(caller, now) for message in arguments.messages)
         participants = {person.id: person.name for person in arguments.participants}
-        status = add(caller.owner, AddCommand(session_id, messages, participants)).status
-    added = f"Added {count} {'message' if count == 1 else 'messages'} to {session_id}"
+        outcome = add(caller.owner, AddCommand(session_id, messages, participants))
+        status, stored = outcome.status, outcome.stored
+        skipped = [{"index": one.message, "id": one.memory_id} for one in outcome.skipped]
+    added = f"Added {stored} {'message' if stored == 1 else 'messages'} to {session_id}"
+    added += f", skipped {len(skipped)} that it has already or that are empty" if skipped else ""
+    about = {"session_id": session_id, "message_count": count, "stored": stored, "skipped": skipped}
     if not arguments.flush:
-        return result(f"{added}.", session_id=session_id, message_count=count, status=status, memory_count=None)
+        return result(f"{added}.", status=status, memory_count=None, **about)
     try:
         flushed = flush(caller.owner, session_id)
     except EngineError as error:
@@ -143,8 +146,9 @@ def add_messages(caller: Caller, arguments: AddArguments) -> Result:
             raise
         text = f"{added}, but the flush failed: {error.detail} Call session_add again with flush and without messages."
         return failed(error.code, text)
-    text = f"{added} and flushed it: {flushed.memory_count} new memories."
+    new = f"{flushed.memory_count} new {'memory' if flushed.memory_count == 1 else 'memories'}"
+    text = f"{added} and flushed it: {new}."
     if flushed.degraded:
         text = f"{added}. They can be found; memories are derived from them later: {flushed.degraded}"
     values = {"status": flushed.status, "memory_count": flushed.memory_count}
-    return result(text, session_id=session_id, message_count=count, **values)
+    return result(text, **about, **values)

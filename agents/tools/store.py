@@ -8,10 +8,11 @@ from django.db import transaction
 from accounts.authority import CHANGE
 from agents.tools.arguments import StoreArguments
 from agents.tools.caller import Caller
-from agents.tools.results import Result, failed, result, without_recalled_memories
+from agents.tools.results import Result, failed, result
 from core.errors import InvalidInput
 from core.persistence.database_errors import database_errors
 from memories.services import decisions, lookup
+from memories.services.hygiene import without_recalled_memories
 from memories.services.lookup import MemoryRef
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from store.categories import TABS, tab_of

@@ -141,7 +141,12 @@ def _neighbor(neighbor: Neighbor) -> dict[str, Any]:
 
 def added(session_id: str, result: AddResult, unknown_zone: str | None = None) -> dict[str, Any]:
     data = {"status": result.status, "message_count": result.message_count}
-    answer: dict[str, Any] = {"session_id": session_id, "backend": {"request_id": result.request_id, "data": data}}
+    answer: dict[str, Any] = {
+        "session_id": session_id,
+        "backend": {"request_id": result.request_id, "data": data},
+        "stored": result.stored,
+        "skipped": [{"index": one.message, "id": one.memory_id} for one in result.skipped],
+    }
     warnings = [_warning(kept) for kept in result.kept_as_text]
     if unknown_zone:
         warnings.append({"field": "timezone", "message": localized(unknown_zone)})

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
 from django.conf import settings
 from django.db import transaction
@@ -29,13 +30,15 @@ from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 from engines.registry import get_engine
 from memories.services import files
 from memories.services.files import InlineFile
+from memories.services.hygiene import is_visible, own_text
 from memories.services.lookup import require_own_session
+from memories.services.resends import Said, find_resent
 from memories.services.zones import zone_of_user
 from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota
 from store.models import Session, State, owned_by, owner_columns
-from store.port import AddResult, Engine, FlushResult, KeptAsText
+from store.port import AddResult, Engine, FlushResult, KeptAsText, Skipped
 from store.types import ContentItem, Message, Owner, Role
 
 MAX_NAME_CHARS = 255
@@ -59,7 +62,7 @@ class NewContentItem:
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """One message from the caller. `timestamp_ms` is Unix time in milliseconds."""
+    """One message from the caller. `timestamp_ms` is Unix time in milliseconds, by default that of its arrival."""
 
     sender_id: str
     role: Role
@@ -68,6 +71,7 @@ class NewMessage:
     sender_name: str | None = None
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     tool_call_id: str | None = None
+    has_time: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +90,23 @@ class AddCommand:
 def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> AddResult:
     """Send messages to the engine and attach their files to the session.
 
-    Messages of participants are the caller's memories, also if a user of the gateway has the participant's id. A file
-    whose address the operator does not allow, or that cannot be read, is kept as text. A refused call leaves neither a
-    row nor a file. Raises: `InvalidInput` for an unknown sender and for refused addresses, `TooLarge` and
-    `UnsupportedType` for a file, `NotFound` and `Conflict` for the session, `NoSpace`, `Unauthenticated` for a user who
-    is erased meanwhile, and the engine's errors.
+    Recalled memories are removed from texts. Messages without content, and those that the session has already
+    (`resends`), are skipped. Messages of participants are the caller's memories, also if a user of the gateway has the
+    participant's id. A file whose address the operator does not allow, or that cannot be read, is kept as text. A
+    refused call leaves neither a row nor a file. Raises: `InvalidInput` for an unknown sender and for refused
+    addresses, `TooLarge` and `UnsupportedType` for a file, `NotFound` and `Conflict` for the session, `NoSpace`,
+    `Unauthenticated` for a user who is erased meanwhile, and the engine's errors.
     """
-    engine = engine or get_engine()
-    not_allowed = _check(owner, command)
+    engine, command = engine or get_engine(), _cleaned(command)
+    not_allowed, session = _check(owner, command)
+    skipped = _skipped(command, session)
     zone = zone_of_user(owner.user_pk, command.zone)
     messages: list[Message] = []
     attachments: dict[tuple[int, int], Attachment] = {}
     inline: list[InlineFile] = []
     for position, message in enumerate(command.messages):
+        if position in skipped:
+            continue
         content = []
         for index, part in enumerate(message.parts):
             item, attachment, file = _item(owner, command.session_id, part)
@@ -107,7 +115,7 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
                 continue
             content.append(item)
             if attachment:
-                attachments[position, index] = attachment
+                attachments[len(messages), index] = attachment
             inline += [file] if file else []
         is_participant = message.role == "user" and message.sender_id != owner.user_id
         messages.append(
@@ -123,10 +131,13 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
                 offset_minutes(zone, message.timestamp_ms),
             )
         )
-    with _stored(owner, inline):
-        result = engine.add(owner, command.session_id, messages)
-    for unread in result.kept_as_text:
-        attachments.pop((unread.message, unread.item), None)
+    if messages:
+        with _stored(owner, inline):
+            result = engine.add(owner, command.session_id, messages)
+    else:
+        result = AddResult("accumulated", 0, uuid4().hex)
+    for one in result.kept_as_text:
+        attachments.pop((one.message, one.item), None)
     if attachments:
         with transaction.atomic():
             _lock_or_drop(owner, inline)
@@ -134,8 +145,57 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
                 files.keep(file)  # a refused call with the same bytes may have removed it
             # One per session, name and address.
             Attachment.objects.bulk_create(attachments.values(), ignore_conflicts=True)
-    refused = [KeptAsText(*place, cause) for place, cause in not_allowed.items()]
-    return replace(result, kept_as_text=sorted([*refused, *result.kept_as_text]))
+    stored = [position for position in range(len(command.messages)) if position not in skipped]
+    unread = [one._replace(message=stored[one.message]) for one in result.kept_as_text]
+    refused = [KeptAsText(*place, cause) for place, cause in not_allowed.items() if place[0] not in skipped]
+    return replace(
+        result,
+        message_count=len(command.messages),
+        kept_as_text=sorted([*refused, *unread]),
+        skipped=tuple(Skipped(*one) for one in sorted(skipped.items())),
+    )
+
+
+def _cleaned(command: AddCommand) -> AddCommand:
+    """Return the call without recalled memories in its texts."""
+    return replace(
+        command,
+        messages=tuple(
+            replace(
+                message,
+                parts=tuple(
+                    part if part.text is None else replace(part, text=own_text(part.text)) for part in message.parts
+                ),
+            )
+            for message in command.messages
+        ),
+    )
+
+
+def _skipped(command: AddCommand, session: Session | None) -> dict[int, str | None]:
+    """Return the positions of messages that are not stored, with the ids of the memories that they repeat."""
+    skipped: dict[int, str | None] = {
+        position: None for position, message in enumerate(command.messages) if not _has_content(message)
+    }
+    if session is None:
+        return skipped
+    positions = [position for position in range(len(command.messages)) if position not in skipped]
+    messages = [command.messages[position] for position in positions]
+    untimed = messages[0].timestamp_ms if len(messages) == 1 and not messages[0].has_time else None
+    repeated = find_resent(session, [_said(message) for message in messages], now_ms=untimed)
+    return skipped | dict(zip(positions, repeated, strict=False))
+
+
+def _has_content(message: NewMessage) -> bool:
+    return bool(message.tool_calls) or any(
+        part.uri is not None or part.data is not None or is_visible(part.text or "") for part in message.parts
+    )
+
+
+def _said(message: NewMessage) -> Said:
+    texts = [part.text for part in message.parts]
+    whole = "\n".join(text for text in texts if text is not None)
+    return Said(message.role, message.sender_id, None if None in texts or message.tool_calls else whole)
 
 
 def flush(owner: Owner, session_id: str, *, engine: Engine | None = None) -> FlushResult:
@@ -147,8 +207,8 @@ def flush(owner: Owner, session_id: str, *, engine: Engine | None = None) -> Flu
     return (engine or get_engine()).flush(owner, session_id)
 
 
-def _check(owner: Owner, command: AddCommand) -> dict[tuple[int, int], str]:
-    """Check a call. Return why the operator does not allow addresses, by the positions of message and part."""
+def _check(owner: Owner, command: AddCommand) -> tuple[dict[tuple[int, int], str], Session | None]:
+    """Check a call. Return why the operator does not allow addresses, by message and part, and the session if any."""
     require_own_session(owner, command.session_id)
     not_allowed, errors = _check_addresses(command)
     for position, message in enumerate(command.messages):
@@ -168,7 +228,7 @@ def _check(owner: Owner, command: AddCommand) -> dict[tuple[int, int], str]:
         raise NotFound(_("This session was deleted permanently: choose another session_id."))
     if session is not None and session.state == State.TRASHED:
         raise Conflict(_("This session is in the trash. Restore it before adding messages."))
-    return not_allowed
+    return not_allowed, session
 
 
 def _check_addresses(command: AddCommand) -> tuple[dict[tuple[int, int], str], list[FieldError]]:

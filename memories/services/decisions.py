@@ -11,7 +11,7 @@ Functions lock users before reading, and take a fixed number of statements.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -22,12 +22,13 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
-from core.errors import Conflict, NotFound
+from core.errors import Conflict, InvalidInput, NotFound
 from core.events import EventType, publish
 from core.messages import Translatable as _
 from engines.registry import get_engine
 from memories.models import Override, OverrideRevision, Tombstone
 from memories.services import lookup
+from memories.services.hygiene import own_text
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
 from store import browse, derived_memories
@@ -60,6 +61,14 @@ class OverrideValues:
     text: str | None = None
     category: str | None = None
     importance: float | None = None
+
+    def cleaned(self) -> "OverrideValues":
+        """Return the values without recalled memories in the text. Raises: `InvalidInput` if nothing is left of it."""
+        if self.text is None or (text := own_text(self.text)) == self.text:
+            return self
+        if not text:
+            raise InvalidInput.of_field("text", _("must contain text besides recalled memories"))
+        return replace(self, text=text)
 
     def applied_to(self, memory: StoredMemory) -> Wording:
         return Wording(
@@ -97,6 +106,7 @@ def override(user_pk: UUID, ref: MemoryRef, values: OverrideValues, *, reason: s
 
     Raises: `NotFound`, `InvalidInput` if several scopes have the memory, `Conflict` for a deleted one.
     """
+    values = values.cleaned()
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
         lookup.require_active(memory)
         [(_, current, _)] = decider.override([(memory, values.applied_to(memory))], reason)
@@ -233,6 +243,7 @@ def _chosen(
 def override_many(rows: Collection[int], values: OverrideValues, *, actor: Actor, job: str = "") -> list[Change]:
     """Override the memories of these rows. Changes: [row, override, its revision]. Audit events name the `job`."""
     changes: list[Change] = []
+    values = values.cleaned()
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
             wanted = [(memory, values.applied_to(memory)) for memory in memories if lookup.is_active(memory)]

@@ -16,6 +16,7 @@ from core.messages import Translatable as _
 from core.persistence.checked_rows import check_row
 from core.persistence.database_errors import database_errors
 from core.times import to_ms
+from memories.services.hygiene import own_text
 from memories.services.lookup import require_own_session
 from memories.services.zones import offset_of, zone_of_user
 from store import browse, sessions, writes
@@ -48,7 +49,7 @@ def add_by_hand(
     Raises: `InvalidInput` for an empty or too long text, an unknown category or an importance outside 0..1;
     `NotFound`, `Conflict` and `EngineRefused` for the session; `EngineUnavailable`.
     """
-    text = text.strip()
+    text = own_text(text).strip()
     _check(category, text, agent_id, importance)
     require_own_session(owner, session_id)
     now_ms = to_ms(timezone.now())

@@ -26,6 +26,7 @@ from core.persistence.file_keys import FileKey
 from core.persistence.files import require_free, stored_files, temporary_file, write_all
 from memories.models import Override
 from memories.services import manual
+from memories.services.hygiene import own_text
 from memories.services.lookup import require_own_session
 from memories.services.zones import offset_of, zone_of_user
 from operations import files, jobs
@@ -106,6 +107,8 @@ class Request:
 
     def _new(self, found: Found) -> New | Left:
         memory = self._memory(found)
+        if not memory.text:
+            return Left(_("contains only recalled memories"), found.source_id)
         try:
             check_row(memory)
         except InvalidInput as error:
@@ -133,7 +136,7 @@ class Request:
             category=found.category if found.category in CATEGORIES else self.category,
             sender_id=speaker,
             speaker=speaker,
-            text=found.text.strip(),
+            text=own_text(found.text).strip(),
             importance=found.importance,
             batch_id=found.batch_id,
             payload=payload,

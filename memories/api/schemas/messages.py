@@ -305,11 +305,23 @@ class AddBackend(BaseModel):
     data: AddData = Field(description="The engine's result.")
 
 
+class SkippedMessage(BaseModel):
+    """A message that was not stored."""
+
+    index: int = Field(description="Its position in the request, from 0.", examples=[0])
+    id: str | None = Field(description="The memory that it repeats; null for a message without visible content.")
+
+
 class AddOut(BaseModel):
     """The session and the memory engine's answer."""
 
     session_id: ChatId
     backend: AddBackend = Field(description="The memory engine's answer.")
+    stored: int = Field(description="The number of messages that were not skipped.", examples=[1])
+    skipped: list[SkippedMessage] = Field(
+        description="The messages that were not stored: a transcript that is sent again, or messages without content.",
+        examples=[[]],
+    )
     warnings: list[Problem.FieldProblem] | None = Field(
         None,
         description="The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if "

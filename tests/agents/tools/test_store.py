@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEvent
-from agents.tools.results import without_recalled_memories
 from core.errors import InvalidInput
 from memories.models import OverrideRevision
+from memories.services.hygiene import without_recalled_memories
 from store.models import Memory
 from tests.agents.tools.conftest import Agent
 from tests.conftest import Person

@@ -1,0 +1,84 @@
+"""Recognize messages that a client sends again: a growing transcript, a hook that fires twice.
+
+A batch whose first messages, at least three, are the session's first ones is sent again up to where both differ; so is
+one whose first messages, at least two, are the session's last ones. One of them has at least 20 characters: a greeting
+and its answer are said often. A single message without time is sent again if the session's last one is the same and at
+most a minute old.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from django.db.models import Q, Subquery
+
+from store.models import Memory, Session
+
+_MIN_AT_BEGINNING: Final = 3
+_MIN_AT_END: Final = 2
+_MIN_CHARS: Final = 20
+_SAME_MS: Final = 60_000
+
+
+class Said(NamedTuple):
+    """A message to compare. `text` None: it has files, and equals no other."""
+
+    role: str
+    sender_id: str
+    text: str | None
+
+
+class _Row(NamedTuple):
+    memory_id: str
+    said: Said
+    created_at_ms: int
+
+
+def find_resent(session: Session, batch: Sequence[Said], *, now_ms: int | None) -> list[str]:
+    """Return the ids of the session's memories that the first messages of a batch repeat, in their order.
+
+    `now_ms` is the time of a single message without its own; None for others. At most one SQL statement.
+    """
+    if not batch or (len(batch) < _MIN_AT_END and now_ms is None):
+        return []
+    first, last = _ends(session, len(batch))
+    if len(batch) == 1:
+        same = last[-1:] if last and last[-1].said == batch[0] else []
+        is_recent = bool(same) and now_ms is not None and abs(now_ms - same[0].created_at_ms) <= _SAME_MS
+        return [same[0].memory_id] if is_recent else []
+    count = next((at for at, (one, row) in enumerate(zip(batch, first, strict=False)) if one != row.said), None)
+    beginning = first[: min(len(batch), len(first)) if count is None else count]
+    if len(beginning) >= _MIN_AT_BEGINNING and _is_telling(batch[: len(beginning)]):
+        return [row.memory_id for row in beginning]
+    for size in range(min(len(batch), len(last)), _MIN_AT_END - 1, -1):
+        overlap = last[-size:]
+        if all(one == row.said for one, row in zip(batch, overlap, strict=False)) and _is_telling(batch[:size]):
+            return [row.memory_id for row in overlap]
+    return []
+
+
+def _is_telling(batch: Sequence[Said]) -> bool:
+    return any(len(one.text or "") >= _MIN_CHARS for one in batch)
+
+
+def _ends(session: Session, count: int) -> tuple[list[_Row], list[_Row]]:
+    """Return the first and the last `count` memories of a session, in their order. One SQL statement."""
+    messages = Memory.objects.filter(session=session, original_text="")  # without those that a model derived
+    newest = messages.order_by("-seq").values("seq")[:1]
+    near_an_end = Q(seq__lt=count) | Q(seq__gt=Subquery(newest) - count)
+    rows = messages.filter(near_an_end).order_by("seq").values_list(*_Columns._fields)
+    found = [_row(_Columns(*row)) for row in rows]
+    return found[:count], found[-count:]
+
+
+def _row(row: "_Columns") -> _Row:
+    said = Said(str(row.payload.get("role", "")), row.sender_id, row.text if row.chunk_index is None else None)
+    return _Row(row.memory_id, said, row.created_at_ms)
+
+
+class _Columns(NamedTuple):
+    memory_id: str
+    payload: Mapping[str, Any]
+    sender_id: str
+    text: str
+    chunk_index: int | None
+    created_at_ms: int
