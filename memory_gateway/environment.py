@@ -144,6 +144,13 @@ class Environment:
         raw = self.text(name)
         return [word.strip() for word in raw.split(",") if word.strip()] if raw else list(default)
 
+    def choices(self, name: str, allowed: tuple[str, ...]) -> frozenset[str]:
+        """Return a comma-separated list of some of the allowed words."""
+        found = self.words(name)
+        if unknown := [word for word in found if word not in allowed]:
+            raise ImproperlyConfigured(f"{PREFIX}{name} may list {', '.join(allowed)}, not {', '.join(unknown)}.")
+        return frozenset(found)
+
     def pairs(self, name: str) -> dict[str, str]:
         """Return comma-separated pairs `key=value` in their order. A key may contain `=`."""
         found = {}

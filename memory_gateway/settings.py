@@ -5,6 +5,7 @@ from pathlib import Path
 
 from csp.constants import NONE, SELF
 
+from core import redaction
 from core.persistence import database_errors
 from memory_gateway import environment, safety
 
@@ -92,6 +93,7 @@ MEMORY_GATEWAY_TIME_ZONE = env.time_zone("TIME_ZONE", "UTC")
 MEMORY_GATEWAY_MIN_FREE_DISK_BYTES = env.integer("MIN_FREE_DISK_BYTES", 256 * 2**20)
 MEMORY_GATEWAY_MODELS = env.models("MODELS")
 MEMORY_GATEWAY_OCR = env.ocr("OCR")
+MEMORY_GATEWAY_REDACT = env.choices("REDACT", redaction.KINDS)
 MEMORY_GATEWAY_METRICS_TOKEN = env.text("METRICS_TOKEN")
 MEMORY_GATEWAY_SEARCH_LOG_DAYS = env.integer("SEARCH_LOG_DAYS", 30, maximum=36500)
 MEMORY_GATEWAY_LOG_QUERIES = env.boolean("LOG_QUERIES", False)

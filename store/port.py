@@ -54,13 +54,17 @@ class Skipped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """The result of an add. `status` is "accumulated" or "extracted", `request_id` the engine's trace id."""
+    """The result of an add. `status` is "accumulated" or "extracted", `request_id` the engine's trace id.
+
+    `redacted` counts the values that were masked in texts, by kind.
+    """
 
     status: str
     message_count: int
     request_id: str
     kept_as_text: Sequence[KeptAsText] = ()
     skipped: Sequence[Skipped] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def stored(self) -> int:

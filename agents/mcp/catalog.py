@@ -57,7 +57,8 @@ TOOLS: Final = {
         tools.TOOLS["memory_store"].run,
         "Store a memory",
         "Store one fact, preference or decision for later conversations. Call it when the user tells you something "
-        "worth remembering or asks you to remember it. Returns its id. A memory with the same text is updated.",
+        "worth remembering or asks you to remember it. Returns its id, and similar memories that you may "
+        "rather update. A memory with the same text is updated.",
         openclaw_tools.Stored,
         writes=True,
     ),

@@ -43,7 +43,7 @@ from memories.api.schemas.memories import Until as UntilMs
 from memories.api.schemas.search import TOP_K, ConversationId, Query
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
-from memories.services.hygiene import without_recalled_memories
+from memories.services.hygiene import own_text
 from memories.services.scoped_hits import Scope, ScopedHit, SearchCommand
 from memories.services.search_log import logged_search
 from store.types import MAX_TOP_K, ListRequest, Position, StoredMemory
@@ -187,7 +187,7 @@ def get(caller: Caller, arguments: GetArguments) -> Result:
 
 def update(caller: Caller, arguments: UpdateArguments) -> Result:
     """Override a memory. Raises: `NotFound`, `Conflict` for a deleted one and for a message not flushed yet."""
-    text = None if arguments.text is None else without_recalled_memories(arguments.text)
+    text = None if arguments.text is None else own_text(arguments.text).strip()
     if text == "" or (text, arguments.category, arguments.importance) == (None, None, None):
         return failed("missing_param", "Provide text, category or importance: what to change.")
     if arguments.category is not None and (refused := refused_category(arguments.category)):

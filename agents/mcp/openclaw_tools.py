@@ -37,9 +37,21 @@ class Candidate(BaseModel):
     score: Score
 
 
+class SimilarMemory(BaseModel):
+    id: MemoryId
+    text: str = Field(description="The first 200 characters of the text.")
+    created_at: str = Field(description="When it was stored.")
+
+
 class Stored(BaseModel):
     action: Literal["created", "updated"] = Field(description="`updated` if a memory has the same text.")
     id: MemoryId
+    similar: list[SimilarMemory] = Field(
+        [], description="Older memories of which a new one may be another version: update or forget them by their ids."
+    )
+    redacted: dict[str, int] = Field(
+        {}, description="The number of values that were masked in the text, by kind; absent if there are none."
+    )
 
 
 class Forgotten(BaseModel):

@@ -119,6 +119,7 @@ class Added(BaseModel):
     skipped: list[SkippedMessage] = Field(
         description="The messages that were not stored: the session has them already, or they have no content."
     )
+    redacted: dict[str, int] = Field(description="The number of values that were masked in texts, by kind.")
 
 
 def add_messages(caller: Caller, arguments: AddArguments) -> Result:
@@ -127,16 +128,23 @@ def add_messages(caller: Caller, arguments: AddArguments) -> Result:
     if not count and not arguments.flush:
         return failed("missing_param", "Provide messages to add, or flush: true.")
     status, stored, skipped = "accumulated", 0, list[dict[str, Any]]()
+    redacted: dict[str, int] = {}
     if count:
         now = to_ms(timezone.now())  # the engines put messages of one time one after the other
         messages = tuple(message.to_message(caller, now) for message in arguments.messages)
         participants = {person.id: person.name for person in arguments.participants}
         outcome = add(caller.owner, AddCommand(session_id, messages, participants))
-        status, stored = outcome.status, outcome.stored
+        status, stored, redacted = outcome.status, outcome.stored, dict(outcome.redacted)
         skipped = [{"index": one.message, "id": one.memory_id} for one in outcome.skipped]
     added = f"Added {stored} {'message' if stored == 1 else 'messages'} to {session_id}"
     added += f", skipped {len(skipped)} that it has already or that are empty" if skipped else ""
-    about = {"session_id": session_id, "message_count": count, "stored": stored, "skipped": skipped}
+    about = {
+        "session_id": session_id,
+        "message_count": count,
+        "stored": stored,
+        "skipped": skipped,
+        "redacted": redacted,
+    }
     if not arguments.flush:
         return result(f"{added}.", status=status, memory_count=None, **about)
     try:

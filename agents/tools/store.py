@@ -1,5 +1,7 @@
 """`memory_store`: store a memory, or update the one with the same text."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from django.conf import settings
@@ -8,11 +10,13 @@ from django.db import transaction
 from accounts.authority import CHANGE
 from agents.tools.arguments import StoreArguments
 from agents.tools.caller import Caller
-from agents.tools.results import Result, failed, result
+from agents.tools.results import Result, failed, framed, quoted, result
+from core import readable
 from core.errors import InvalidInput
 from core.persistence.database_errors import database_errors
+from core.times import isoformat
 from memories.services import decisions, lookup
-from memories.services.hygiene import without_recalled_memories
+from memories.services.hygiene import own_text
 from memories.services.lookup import MemoryRef
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from store.categories import TABS, tab_of
@@ -21,13 +25,19 @@ from store.search.candidates import find_similar_notes
 from store.text.wording import normalized
 
 _PREVIEW_CHARS: Final = 100
+_MAX_SIMILAR: Final = 3
+_SIMILAR_CHARS: Final = 200
+_ABOUT_SIMILAR: Final = (
+    "Similar memories are stored already. If one of them is outdated or says the same, update or forget it by its id:"
+)
 
 
 def store(caller: Caller, arguments: StoreArguments) -> Result:
     """Store a memory. Raises: `InvalidInput` for a text that is too long, and the errors of `add_by_hand`."""
     if refused := refused_category(arguments.category):
         return refused
-    text = without_recalled_memories(arguments.text)
+    redacted: Counter[str] = Counter()
+    text = own_text(arguments.text, redacted).strip()
     if not text:
         return failed("missing_param", "Provide text: what to remember.")
     if len(text) > MAX_TEXT_CHARS:
@@ -35,22 +45,24 @@ def store(caller: Caller, arguments: StoreArguments) -> Result:
     with database_errors(), transaction.atomic():
         lookup.lock_user(caller.owner.user_pk)
         # Only equal texts are duplicates: "likes tea" and "likes no tea" are similar.
+        similar = find_similar_notes(caller.owner, text, caller.agent_id)
         candidates = Memory.objects.filter(
             owned_by(caller.owner),
-            pk__in=find_similar_notes(caller.owner, text, caller.agent_id),
+            pk__in=[*similar.equal, *similar.near],
             origin__in=MANUAL_ORIGINS,
             agent_id=caller.agent_id,
             category__in=TABS[tab_of(arguments.category)],
         )
+        found = {memory.pk: memory for memory in candidates.order_by("pk")}
         wanted = normalized(text)
-        duplicate = next((memory for memory in candidates.order_by("pk") if normalized(memory.text) == wanted), None)
+        duplicate = next((memory for memory in found.values() if normalized(memory.text) == wanted), None)
         if duplicate is not None:
             values = decisions.OverrideValues(text, arguments.category, arguments.importance)
             if (duplicate.text, duplicate.category, duplicate.importance) != (text, values.category, values.importance):
                 caller.require(CHANGE)
                 ref = MemoryRef(duplicate.memory_id, app_id=duplicate.app_id, project_id=duplicate.project_id)
                 decisions.override(caller.owner.user_pk, ref, values, actor=caller.actor)
-            return _stored("Updated", "updated", duplicate.memory_id, text)
+            return _with_redacted(_stored("Updated", "updated", duplicate.memory_id, text), redacted)
         added = add_by_hand(
             caller.owner,
             category=arguments.category,
@@ -61,7 +73,31 @@ def store(caller: Caller, arguments: StoreArguments) -> Result:
             origin="tool",
             actor=caller.actor,
         )
-        return _stored("Stored", "created", added.memory_id, text)
+    near = [found[pk] for pk in similar.near if pk in found][:_MAX_SIMILAR]
+    return _with_redacted(_created(added.memory_id, text, near), redacted)
+
+
+def _with_redacted(answer: Result, redacted: Mapping[str, int]) -> Result:
+    """Return the answer with the numbers of masked values, if there are any."""
+    return answer | {"details": {**answer["details"], "redacted": dict(redacted)}} if redacted else answer
+
+
+def _created(memory_id: str, text: str, near: Sequence[Memory]) -> Result:
+    """Return the answer about a new memory, with older ones that it may replace."""
+    answer = _stored("Stored", "created", memory_id, text)
+    similar = [
+        {
+            "id": memory.memory_id,
+            "text": memory.text[:_SIMILAR_CHARS],
+            "created_at": isoformat(readable.moment(memory.created_at_ms)),
+        }
+        for memory in near
+    ]
+    stored = answer["content"][0]["text"]
+    if similar:
+        lines = [f"- {one['created_at']} {quoted(one['text'])} [id: {one['id']}]" for one in similar]
+        stored = f"{stored}\n{_ABOUT_SIMILAR}\n\n{framed(lines)}"
+    return result(stored, **answer["details"], similar=similar)
 
 
 def refused_category(category: str) -> Result | None:

@@ -19,6 +19,7 @@ from core.errors import EngineRefused, Unreadable
 from core.ids import parse_session_id
 from core.messages import Translatable as _
 from core.persistence import files
+from core.redaction import redact
 from documents import ocr
 from documents.document import Document, split
 from documents.mime_types import is_picture
@@ -195,7 +196,8 @@ def _passages(part: Part, item: ContentItem, read: ReadDocument, *, first: int =
             payload["box"] = passage.box
         if number == 0:
             payload["description"] = item.extras.get("description")
-        rows.append(_row(part, number, text=passage.text, chunk_index=number, payload=payload))
+        text, _found = redact(passage.text, settings.MEMORY_GATEWAY_REDACT)
+        rows.append(_row(part, number, text=text, chunk_index=number, payload=payload))
     return rows
 
 

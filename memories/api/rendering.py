@@ -147,6 +147,8 @@ def added(session_id: str, result: AddResult, unknown_zone: str | None = None) -
         "stored": result.stored,
         "skipped": [{"index": one.message, "id": one.memory_id} for one in result.skipped],
     }
+    if result.redacted:
+        answer["redacted"] = dict(result.redacted)
     warnings = [_warning(kept) for kept in result.kept_as_text]
     if unknown_zone:
         warnings.append({"field": "timezone", "message": localized(unknown_zone)})

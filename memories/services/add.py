@@ -1,5 +1,6 @@
 """Add messages to a session, and flush it."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 from engines.registry import get_engine
 from memories.services import files
 from memories.services.files import InlineFile
-from memories.services.hygiene import is_visible, own_text
+from memories.services.hygiene import is_visible, masked, own_text
 from memories.services.lookup import require_own_session
 from memories.services.resends import Said, find_resent
 from memories.services.zones import zone_of_user
@@ -97,7 +98,8 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
     addresses, `TooLarge` and `UnsupportedType` for a file, `NotFound` and `Conflict` for the session, `NoSpace`,
     `Unauthenticated` for a user who is erased meanwhile, and the engine's errors.
     """
-    engine, command = engine or get_engine(), _cleaned(command)
+    engine = engine or get_engine()
+    command, redacted = _cleaned(command)
     not_allowed, session = _check(owner, command)
     skipped = _skipped(command, session)
     zone = zone_of_user(owner.user_pk, command.zone)
@@ -153,23 +155,44 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
         message_count=len(command.messages),
         kept_as_text=sorted([*refused, *unread]),
         skipped=tuple(Skipped(*one) for one in sorted(skipped.items())),
+        redacted=dict(redacted),
     )
 
 
-def _cleaned(command: AddCommand) -> AddCommand:
-    """Return the call without recalled memories in its texts."""
-    return replace(
-        command,
-        messages=tuple(
-            replace(
-                message,
-                parts=tuple(
-                    part if part.text is None else replace(part, text=own_text(part.text)) for part in message.parts
-                ),
-            )
-            for message in command.messages
-        ),
+def _cleaned(command: AddCommand) -> tuple[AddCommand, Counter[str]]:
+    """Return the call without recalled memories and masked values in its texts, and how many values were masked."""
+    redacted: Counter[str] = Counter()
+
+    def cleaned(part: NewContentItem) -> NewContentItem:
+        text = None if part.text is None else own_text(part.text, redacted)
+        return replace(part, text=text, extras=_masked(part.extras, redacted))
+
+    messages = tuple(
+        replace(
+            message,
+            parts=tuple(map(cleaned, message.parts)),
+            tool_calls=_masked(message.tool_calls, Counter() if _is_text_of_calls(message) else redacted),
+        )
+        for message in command.messages
     )
+    return replace(command, messages=messages), redacted
+
+
+def _is_text_of_calls(message: NewMessage) -> bool:
+    """Return True if the text of a message repeats its tool calls, whose values then count once."""
+    texts = [part.text or "" for part in message.parts]
+    return all(str(call["function"]["arguments"]) in text for call in message.tool_calls for text in texts)
+
+
+def _masked(value: Any, redacted: Counter[str]) -> Any:
+    """Return plain data with masked values in its texts."""
+    if isinstance(value, str):
+        return masked(value, redacted)
+    if isinstance(value, Mapping):
+        return {key: _masked(item, redacted) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_masked(item, redacted) for item in value)
+    return value
 
 
 def _skipped(command: AddCommand, session: Session | None) -> dict[int, str | None]:

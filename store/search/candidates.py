@@ -1,7 +1,7 @@
 """Select the memories that a request covers, by its sessions, agents and filters."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -73,10 +73,20 @@ def _filterable(session_id: str | None, at: int, sender_id: str) -> Filterable:
 MAX_TERMS: Final = 2048
 _DAY_TOKENS: Final = 4
 """The most tokens that a message has besides its text: those of its day."""
+_MIN_SHARED: Final = 2
+_MIN_SHARE: Final = 0.3
+_MAX_NEAR: Final = 12
 
 
-def find_similar_notes(owner: Owner, text: str, agent_id: str) -> list[int]:
-    """Return the row ids of an agent's live notes that may have the same text: all its words, and about as many.
+class SimilarNotes(NamedTuple):
+    """Row ids of an agent's live notes. `equal` may have the same text; `near` share many words, the nearest first."""
+
+    equal: list[int]
+    near: list[int]
+
+
+def find_similar_notes(owner: Owner, text: str, agent_id: str) -> SimilarNotes:
+    """Return the notes that may have the same text (all its words, and about as many), and near ones.
 
     One SQL statement.
     """
@@ -84,7 +94,12 @@ def find_similar_notes(owner: Owner, text: str, agent_id: str) -> list[int]:
     terms = list(dict.fromkeys(words))[:MAX_TERMS]
     seen = snapshot.read(owner, terms, keyword.prefix_of(owner))
     lengths = seen.facts["length"]
-    found = manual_mask(seen) & agent_mask(seen, {agent_id})
+    own = manual_mask(seen) & agent_mask(seen, {agent_id})
     matched = np.bincount(seen.postings.documents, minlength=len(seen.facts))  # terms in each memory
-    found &= (lengths >= len(words)) & (lengths <= len(words) + _DAY_TOKENS) & (matched == len(terms))
-    return [int(pk) for pk in seen.facts["pk"][found]]
+    is_equal = own & (lengths >= len(words)) & (lengths <= len(words) + _DAY_TOKENS) & (matched == len(terms))
+    others = np.maximum(lengths - _DAY_TOKENS, matched)
+    share = matched / np.maximum(len(terms) + others - matched, 1)  # of the terms of both
+    near = np.flatnonzero(own & ~is_equal & (matched >= _MIN_SHARED) & (share >= _MIN_SHARE))
+    nearest = near[np.argsort(-share[near], kind="stable")][:_MAX_NEAR]
+    pks = seen.facts["pk"]
+    return SimilarNotes(pks[is_equal].tolist(), pks[nearest].tolist())

@@ -96,8 +96,8 @@ def test_pages_of_another_layout_keep_the_notes_of_an_agent_private(
 def test_a_note_with_the_same_text_is_found_in_pages_of_another_layout(engine: EmbeddedEngine, alice: Person) -> None:
     note = add_memory(alice, SECRET, agent_id="coder")
     write_otherwise(alice.owner)
-    assert find_similar_notes(alice.owner, SECRET, "coder") == [note.row]
-    assert find_similar_notes(alice.owner, SECRET, "main") == []
+    assert find_similar_notes(alice.owner, SECRET, "coder").equal == [note.row]
+    assert find_similar_notes(alice.owner, SECRET, "main").equal == []
 
 
 def test_a_removed_memory_leaves_pages_of_another_layout(engine: EmbeddedEngine, alice: Person) -> None:

@@ -322,6 +322,11 @@ class AddOut(BaseModel):
         description="The messages that were not stored: a transcript that is sent again, or messages without content.",
         examples=[[]],
     )
+    redacted: dict[str, int] | None = Field(
+        None,
+        description="The number of values that were masked in texts, by kind: `card`, `secret`, `email`, `phone`. "
+        "Absent if there are none.",
+    )
     warnings: list[Problem.FieldProblem] | None = Field(
         None,
         description="The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if "

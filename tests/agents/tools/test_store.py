@@ -178,3 +178,25 @@ def test_texts_without_keywords_are_updated_too(agent: Agent, text: str) -> None
     first = agent.store(text)
     agent.store(f"{text} and more of it")
     assert agent.use("memory_store", text=text) == {"action": "updated", "id": first}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("My phone number is 555-0101", "My new phone number is 555-0199"),
+        ("The staging database is MySQL", "The staging database is PostgreSQL now"),
+        ("我的手机号是13800000001", "我的手机号改成13900000002了"),
+        ("Mein Zahnarzt in Bremen heißt Weber", "Mein Zahnarzt in Bremen heißt jetzt Huber"),
+    ],
+)
+def test_a_store_names_similar_memories(agent: Agent, alice: Person, old: str, new: str) -> None:
+    older = agent.store(old)
+    Agent(alice, "other").store(old)
+    agent.store("Alice plays the violin on Sundays")
+    stored = agent.use("memory_store", text=new)
+    [similar] = stored["similar"]
+    assert (similar["id"], similar["text"]) == (older, old)
+    assert similar["created_at"].startswith("20")
+    assert f"[id: {older}]" in agent.text
+    assert "untrusted" in agent.text
+    assert agent.use("memory_store", text="Bo owns two canoes")["similar"] == []
