@@ -1,6 +1,6 @@
 """Show each fact once: fold equal memories, leave out acknowledgements, and put repeated questions last."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from memories.services.scoped_hits import Copy, ScopedHit
@@ -10,6 +10,7 @@ from store.text.wording import (
     is_same_fact,
     names_in,
     normalized,
+    raw_words,
     repeats_question,
     wording,
 )
@@ -18,6 +19,8 @@ MAX_COPIES: Final = 20
 MAX_WORDINGS: Final = 2
 """The most wordings of one fact among the first results."""
 FIRST_RESULTS: Final = 10
+_MIN_SHARED: Final = 2
+"""Wordings of one fact have at least half of the words of the shorter one in common, before stemming."""
 _MAX_CHARS: Final = 400
 """Longer texts are neither wordings of one fact nor questions that repeat a query."""
 
@@ -67,22 +70,26 @@ def _spread(found: list[ScopedHit]) -> list[ScopedHit]:
     """Return the hits with at most two wordings of one fact among the first ten."""
     if len(found) <= MAX_WORDINGS:
         return found
-    short = {
-        index: one for index, one in enumerate(found) if len(one.hit.text) <= _MAX_CHARS and not one.hit.is_passage
-    }
-    names = frozenset(name for one in short.values() for name in names_in(one.hit.text))
+    raw = {one.hit.memory_id: raw_words(one.hit.text) for one in found if one.hit.sender_id and _is_short(one)}
+    names: frozenset[str] | None = None
     shown: list[ScopedHit] = []
     later: list[ScopedHit] = []
     for index, one in enumerate(found):
         if len(shown) >= FIRST_RESULTS:
             return [*shown, *later, *found[index:]]
-        is_repeated = _is_short(one) and sum(_is_wording(one, other, names) for other in shown) >= MAX_WORDINGS
-        (later if is_repeated else shown).append(one)
+        alike = [other for other in shown if _may_be_wording(one, other, raw)]
+        if len(alike) >= MAX_WORDINGS:
+            if names is None:
+                names = frozenset(name for some in found if _is_short(some) for name in names_in(some.hit.text))
+            own = wording(one.hit.text)
+            alike = [other for other in alike if is_same_fact(own, wording(other.hit.text), names)]
+        (later if len(alike) >= MAX_WORDINGS else shown).append(one)
     return [*shown, *later]
 
 
-def _is_wording(one: ScopedHit, other: ScopedHit, names: frozenset[str]) -> bool:
-    is_of_one_speaker = (one.hit.sender_id, one.hit.role) == (other.hit.sender_id, other.hit.role)
-    if not (one.hit.sender_id and is_of_one_speaker and _is_short(other)):
+def _may_be_wording(one: ScopedHit, other: ScopedHit, raw: Mapping[str, frozenset[str]]) -> bool:
+    """Return False for hits of two speakers, and for texts with too few words in common."""
+    words, others = raw.get(one.hit.memory_id), raw.get(other.hit.memory_id)
+    if words is None or others is None or (one.hit.sender_id, one.hit.role) != (other.hit.sender_id, other.hit.role):
         return False
-    return is_same_fact(wording(one.hit.text), wording(other.hit.text), names)
+    return len(words & others) * _MIN_SHARED >= min(len(words), len(others))
