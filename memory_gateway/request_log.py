@@ -9,6 +9,7 @@ import orjson
 
 from core.logs import REDACTED, is_secret_name, redact, redact_text
 from core.times import isoformat
+from memories.services.hygiene import masked_data
 
 logger = logging.getLogger("memory_gateway.api")
 
@@ -44,8 +45,8 @@ def write(
         "client": client,
         "request_id": request_id,
         "user_id": user_id,
-        "input": {"query": query, "body": redact(request_body, MAX_BODY_CHARS)},
-        "output": {"status": status, "body": redact(response_body, MAX_BODY_CHARS)},
+        "input": {"query": query, "body": masked_data(redact(request_body, MAX_BODY_CHARS))},
+        "output": {"status": status, "body": masked_data(redact(response_body, MAX_BODY_CHARS))},
     }
     # orjson escapes control characters, so the path cannot break the line.
     logger.info("%s", orjson.dumps(line, default=str).decode())

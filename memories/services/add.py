@@ -31,7 +31,7 @@ from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 from engines.registry import get_engine
 from memories.services import files
 from memories.services.files import InlineFile
-from memories.services.hygiene import is_visible, masked, own_text
+from memories.services.hygiene import is_visible, masked_data, own_text
 from memories.services.lookup import require_own_session
 from memories.services.resends import Said, find_resent
 from memories.services.zones import zone_of_user
@@ -165,13 +165,13 @@ def _cleaned(command: AddCommand) -> tuple[AddCommand, Counter[str]]:
 
     def cleaned(part: NewContentItem) -> NewContentItem:
         text = None if part.text is None else own_text(part.text, redacted)
-        return replace(part, text=text, extras=_masked(part.extras, redacted))
+        return replace(part, text=text, extras=masked_data(part.extras, redacted))
 
     messages = tuple(
         replace(
             message,
             parts=tuple(map(cleaned, message.parts)),
-            tool_calls=_masked(message.tool_calls, Counter() if _is_text_of_calls(message) else redacted),
+            tool_calls=masked_data(message.tool_calls, Counter() if _is_text_of_calls(message) else redacted),
         )
         for message in command.messages
     )
@@ -182,17 +182,6 @@ def _is_text_of_calls(message: NewMessage) -> bool:
     """Return True if the text of a message repeats its tool calls, whose values then count once."""
     texts = [part.text or "" for part in message.parts]
     return all(str(call["function"]["arguments"]) in text for call in message.tool_calls for text in texts)
-
-
-def _masked(value: Any, redacted: Counter[str]) -> Any:
-    """Return plain data with masked values in its texts."""
-    if isinstance(value, str):
-        return masked(value, redacted)
-    if isinstance(value, Mapping):
-        return {key: _masked(item, redacted) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_masked(item, redacted) for item in value)
-    return value
 
 
 def _skipped(command: AddCommand, session: Session | None) -> dict[int, str | None]:

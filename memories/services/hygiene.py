@@ -3,7 +3,8 @@
 import re
 import unicodedata
 from collections import Counter
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -56,6 +57,17 @@ def masked(text: str, redacted: Counter[str] | None = None) -> str:
     if redacted is not None:
         redacted.update(found)
     return text
+
+
+def masked_data(value: Any, redacted: Counter[str] | None = None) -> Any:
+    """Return plain data without the values that the settings say to mask in its texts."""
+    if isinstance(value, str):
+        return masked(value, redacted)
+    if isinstance(value, Mapping):
+        return {key: masked_data(item, redacted) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(masked_data(item, redacted) for item in value)
+    return value
 
 
 def is_visible(text: str) -> bool:
