@@ -47,7 +47,7 @@ class Stored(BaseModel):
     action: Literal["created", "updated"] = Field(description="`updated` if a memory has the same text.")
     id: MemoryId
     similar: list[SimilarMemory] = Field(
-        [], description="Older memories of which a new one may be another version: update or forget them by their ids."
+        [], description="Older memories that this one may replace: update or forget them by their ids."
     )
     redacted: dict[str, int] = Field(
         {}, description="The number of values that were masked in the text, by kind; absent if there are none."

@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from store.text.normalize import UNSPACED, WORD, fold
-from store.text.tokens import STOP_WORDS, stem
+from store.text.stems import stems
+from store.text.tokens import STOP_WORDS
 
 _END_OF_SENTENCE: Final = " .!?。！？…"
 _WORDS = re.compile(f"(?P<unspaced>[{UNSPACED}])|(?P<word>[{WORD}]+(?:[.'-][{WORD}]+)*)")
@@ -47,7 +48,7 @@ oder zu zum zur im am in von vom mit für fur auf bei nach doch mal noch bitte m
 weißt weisst any anything anyone anybody something someone ever wann wo wer wen wem was wie warum welche welcher
 welches
 """
-_FILLER = frozenset(map(stem, map(fold, _FILLER_WORDS.split())))
+_FILLER = frozenset(stems(fold(word))[0] for word in _FILLER_WORDS.split())
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|neither|nor|without|cannot|nicht|kein\w*|nie|niemals|ohne)\b|n['’]t\b|[不没沒别別未无無非]",
     re.IGNORECASE,
@@ -116,13 +117,13 @@ def raw_words(text: str) -> frozenset[str]:
 def _content_word(word: str) -> str:
     if word in STOP_WORDS or len(word) < 2:
         return ""
-    base = stem(word)
+    base = stems(word)[0]
     return "" if base in _FILLER else base
 
 
 def names_in(text: str) -> set[str]:
     """Return the stems of words that are written as names: with a capital inside a sentence, or as initials."""
-    return {stem(fold(part)) for found in _NAME.findall(text) for part in re.split(r"['-]", found)[:1] if part}
+    return {stems(fold(part))[0] for found in _NAME.findall(text) for part in re.split(r"['-]", found)[:1] if part}
 
 
 def is_question(text: str) -> bool:

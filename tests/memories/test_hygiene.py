@@ -1,4 +1,4 @@
-"""What is not stored: recalled memories in texts, messages without content, and messages that are sent again."""
+"""Texts and messages that are not stored: recalled memories, messages without content, and resent ones."""
 
 from __future__ import annotations
 
