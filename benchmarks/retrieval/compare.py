@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.processes import PROJECT, call, gateway, gateway_environment
-from benchmarks.retrieval.questions import Question, QuestionSet, load
+from benchmarks.retrieval.questions import Question, QuestionSet, Told, load
 
 DEPTH = 50
 _ADDED_AT_ONCE = 100
 _BEGAN_MS = 1_700_000_000_000
+"""When the first session of a user began, if the file does not say."""
+_TURN_MS = 1000
 TARGETS = {"conversations": (0.71, 0.52), "passages": (0.99, 0.0)}
 """The least R@10 and MRR by keyword, by how the file's name begins."""
 _NOISE = 0.005
@@ -92,15 +94,16 @@ def _tell(port: int, questions: QuestionSet, user: str, number: int) -> str:
     """Add a user's memories as chat messages. Return the user's key."""
     user_id = f"u_{questions.name[:40]}_{number}"
     key = call(port, "/users", {"user_id": user_id})["user_key"]
-    sessions: dict[str, list[str]] = {}
+    sessions: dict[str, list[Told]] = {}
     for told in questions.told[user]:
-        sessions.setdefault(told.session, []).append(told.text)
-    for place, (session, texts) in enumerate(sessions.items()):
-        session_id, began_ms = f"chat:{session}", _BEGAN_MS + place * 3_600_000
+        sessions.setdefault(told.session, []).append(told)
+    for place, (session, turns) in enumerate(sessions.items()):
+        session_id, texts = f"chat:{session}", [one.text for one in turns]
+        began_ms = turns[0].began_ms or _BEGAN_MS + place * 3_600_000
         for start in range(0, len(texts), _ADDED_AT_ONCE):
             messages = [
-                {"sender_id": user_id, "role": "user", "timestamp": began_ms + start + turn, "content": text}
-                for turn, text in enumerate(texts[start : start + _ADDED_AT_ONCE])
+                {"sender_id": user_id, "role": "user", "timestamp": began_ms + turn * _TURN_MS, "content": text}
+                for turn, text in enumerate(texts[start : start + _ADDED_AT_ONCE], start)
             ]
             call(port, "/memories/add", {"session_id": session_id, "messages": messages}, key=key)
         call(port, "/memories/flush", {"session_id": session_id}, key=key)

@@ -1,7 +1,8 @@
 """Load memories, questions and their answers from files of two formats.
 
 - `conversations*.json`: a list of `{"sample_id", "conversation": {"session_1": [{"speaker", "dia_id", "text"}, …], …},
-  "qa": [{"question", "evidence": ["D1:3", …], "category": 1–5}, …]}`; category 5 has no answer and is left out.
+  "qa": [{"question", "evidence": ["D1:3", …], "category": 1–5}, …]}`; category 5 has no answer and is left out. Beside
+  `session_1`, `session_1_date_time` ("1:56 pm on 8 May, 2023") is when it began.
 - `passages*.jsonl`: lines `{"type": "memory", "user", "id", "text", "session"}` and
   `{"type": "question", "user", "text", "gold": [id, …]}`.
 """
@@ -10,21 +11,27 @@ import json
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _UNANSWERABLE = 5
+_BEGAN = "%I:%M %p on %d %B, %Y"
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A memory to add: its user, its id in the file, its session and its text."""
+    """A memory to add: its user, its id in the file, its session and its text.
+
+    `began_ms` is when the session began, in Unix milliseconds; None if the file does not say.
+    """
 
     user: str
     id: str
     session: str
     text: str
+    began_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +59,19 @@ def _conversations(path: Path) -> QuestionSet:
         user, conversation = sample["sample_id"], sample["conversation"]
         for name, turns in conversation.items():
             if isinstance(turns, list):
-                found.told[user] += [Told(user, turn["dia_id"], name, _text(turn)) for turn in turns]
+                began_ms = _began_ms(conversation.get(f"{name}_date_time"))
+                found.told[user] += [Told(user, turn["dia_id"], name, _text(turn), began_ms) for turn in turns]
         ids = {one.id for one in found.told[user]}
         for asked in sample["qa"]:
             evidence = _evidence(asked.get("evidence") or []) & ids
             if evidence and asked["category"] != _UNANSWERABLE:
                 found.questions.append(Question(user, asked["question"], frozenset(evidence)))
     return found
+
+
+def _began_ms(written: str | None) -> int | None:
+    """Return when a session began, read as UTC."""
+    return int(datetime.strptime(written, _BEGAN).replace(tzinfo=UTC).timestamp() * 1000) if written else None
 
 
 def _text(turn: dict[str, Any]) -> str:
