@@ -200,13 +200,16 @@ class SearchResult:
     `degraded` explains why it differs from the requested one, or why hits may be missing.
 
     `stopped_at` is the `top_k` at which the engine stopped although there may be more hits; None if there are no more,
-    or none that a caller needs.
+    or none that a caller needs. `corrected` are the misspelled words of the query, with those that were searched
+    instead. `is_partly_known`: the user knows only a part of what is asked for, so that few hits are enough.
     """
 
     hits: tuple[Hit, ...]
     method: Method
     degraded: str | None = None
     stopped_at: int | None = None
+    corrected: Mapping[str, str] = field(default_factory=dict)
+    is_partly_known: bool = False
 
 
 class Wording(NamedTuple):

@@ -62,7 +62,8 @@ def comparison_of(owner: Owner, memory: Memory) -> Comparison | None:
 
     They have the same kind and are for all agents or for its agent.
     """
-    [best], _degraded = rank(owner, [SearchRequest(memory.text[:_MAX_CHARS], method="keyword", top_k=MAX_TOP_K)])
+    like_it = SearchRequest(memory.text[:_MAX_CHARS], method="keyword", top_k=MAX_TOP_K, min_relevance=0)
+    [best], _degraded = rank(owner, [like_it])
     found = _live(owner).filter(
         pk__in=[pk for pk, _score in best],
         pk__lt=memory.pk,

@@ -67,7 +67,7 @@ def next_window(owner: Owner, pending: PendingExtraction) -> Window | None:
 def _known(owner: Owner, messages: Sequence[Memory]) -> list[Memory]:
     """Return the memories that match the messages, then the latest ones."""
     text = "\n".join(row.text[:MAX_MESSAGE_CHARS] for row in messages)
-    [best], _degraded = rank(owner, [SearchRequest(text, method="keyword", top_k=MAX_TOP_K)])
+    [best], _degraded = rank(owner, [SearchRequest(text, method="keyword", top_k=MAX_TOP_K, min_relevance=0)])
     memories = Memory.objects.filter(IS_LIVE, owned_by(owner), origin__in=KNOWN_ORIGINS, chunk_index=None).exclude(
         memory_type=Memory.Type.PROFILE
     )

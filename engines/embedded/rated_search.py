@@ -157,7 +157,9 @@ def _fuse(queries: Sequence[str], results: Sequence[SearchResult]) -> list[Hit]:
         if best.score is not None:
             mean = sum(hit.score or 0.0 for _query, hit in hits) / len(queries)
             by_query = [{"query": query, "score": hit.score} for query, hit in hits]
+            relevance = max((hit.relevance for _query, hit in hits if hit.relevance is not None), default=None)
             best = _scored(best, (best.score + mean) / 2, {"queries": by_query} if len(queries) > 1 else {})
+            best = best._replace(relevance=relevance)
         fused.append(best)
     return _sorted(fused)
 
@@ -207,7 +209,8 @@ def _result(
     pending = [hit for hit in hits if hit.memory_type == "unprocessed_message"][: request.top_k]
     profiles = [hit for hit in hits if hit.memory_type == "profile"]
     method = "agentic" if request.method == "agentic" else results[0].method
-    return SearchResult((*_sorted([*counted, *pending]), *profiles), method, degraded)
+    found = (*_sorted([*counted, *pending]), *profiles)
+    return SearchResult(found, method, degraded, corrected=results[0].corrected)
 
 
 def _join(reason: str, degraded: str | None) -> str:

@@ -42,6 +42,7 @@ def search_answer(answer: SearchAnswer, view: View) -> dict[str, Any]:
     meta: dict[str, Any] = {
         "method": answer.method,
         "scopes": {scope: report._asdict() for scope, report in answer.scopes.items()},
+        "corrected": answer.corrected,
     }
     if view.budget.max_tokens is None:
         return {"results": results, "meta": meta}

@@ -15,7 +15,8 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from core.ids import parse_session_id
@@ -32,6 +33,7 @@ from store import filters
 from store.models import IS_LIVE, Memory, owned_by
 from store.neighbors import context_windows
 from store.port import Engine
+from store.search.floor import MOST_PARTLY_KNOWN
 from store.table import stored, visible
 from store.types import MAX_TOP_K, UNCOUNTED_TYPES, Hit, Method, Owner, SearchRequest, SearchResult, StoredMemory
 
@@ -44,7 +46,7 @@ _NO_OPTIONS: Final = {
     "query", "scopes", "conversation_id", "session_ids", "agent_id", "reader", "filters", "with_hidden", "began_at",
     "include_profile", "enable_llm_rerank", "context", "now", "zone",
 }  # fmt: skip
-OPTIONS: Final = tuple(field.name for field in fields(SearchCommand) if field.name not in _NO_OPTIONS)
+OPTIONS: Final = tuple(one.name for one in fields(SearchCommand) if one.name not in _NO_OPTIONS)
 """Names of the fields that the search lab offers and the search log keeps; the API has fields of these names."""
 
 
@@ -67,11 +69,15 @@ class ScopeReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """The results of a search. `method` is the method used; it may differ from the requested one (see `degraded`)."""
+    """The results of a search. `method` is the method used; it may differ from the requested one (see `degraded`).
+
+    `corrected` are the misspelled words of the query, with those that were searched instead.
+    """
 
     results: tuple[ScopedHit, ...]
     method: Method
     scopes: dict[Scope, ScopeReport]
+    corrected: dict[str, str] = field(default_factory=dict)
 
 
 def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None) -> SearchAnswer:
@@ -94,6 +100,8 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
             merged = [_apply_override(item, decisions.overrides.get(item.hit.memory_id)) for item in live]
         merged = answers.arrange(merged, command)
         found = limit_per_scope(merged, command.top_k)
+        if results and all(result.is_partly_known for result in results.values()):
+            found = _limit_all(found, MOST_PARTLY_KNOWN)
         files = attach(owner, [item.hit for item in found])
         neighbors = (
             context_windows(owner, [item.hit.memory_id for item in found], command.context) if command.context else {}
@@ -118,6 +126,7 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
         ),
         method=next((result.method for result in results.values()), command.method),
         scopes=reports,
+        corrected={word: one for result in results.values() for word, one in result.corrected.items()},
     )
 
 
@@ -259,6 +268,13 @@ def limit_per_scope(found: Iterable[ScopedHit], limit: int) -> list[ScopedHit]:
         if remaining[item.scope] >= 0 or item.hit.memory_type in UNCOUNTED_TYPES:
             limited.append(item)
     return limited
+
+
+def _limit_all(found: Sequence[ScopedHit], limit: int) -> list[ScopedHit]:
+    """Return the first `limit` hits of all scopes together, and all hits of uncounted types."""
+    counted = islice((item for item in found if item.hit.memory_type not in UNCOUNTED_TYPES), limit)
+    chosen = {item.hit.memory_id for item in counted}
+    return [item for item in found if item.hit.memory_id in chosen or item.hit.memory_type in UNCOUNTED_TYPES]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from store.index import VENDORS
 from store.index.schema import PREFIX_CHARS, mark_of
 from store.models import IndexStatistics, Memory, State, owner_values
 from store.text import times
+from store.text.pronouns import CONTINUATION_SIGN, continues
 from store.text.tokens import TOKENIZER_VERSION, day_tokens, read
 from store.types import Owner
 
@@ -178,9 +179,10 @@ def _content_of(memory: Memory) -> tuple[object, ...]:
 def _tokens_of(memory: Memory) -> tuple[list[str], int]:
     """Return the tokens of the text, then once each the tokens of its context that the text lacks; and its length.
 
-    The context of a message is its day where it was written, and the days that it means ("tomorrow"), which do not make
-    it longer; that of a passage is the name, title and heading of its document. The first passage repeats the name and
-    adds words for the file type: a search for the document ranks its beginning first.
+    The context of a message is its day where it was written, the days that it means ("tomorrow"), which do not make
+    it longer, and a sign if it begins with a pronoun; that of a passage is the name, title and heading of its document.
+    The first passage repeats the name and adds words for the file type: a search for the document ranks its beginning
+    first.
     """
     text = read(memory.text)
     tokens, length = [*text.words, *text.readings, *text.stop_words], len(text.words)
@@ -191,6 +193,7 @@ def _tokens_of(memory: Memory) -> tuple[list[str], int]:
         meant = times.message_tokens(memory.text, day, tokens)
         added = [token for token in tokens_of_day if token not in tokens]
         tokens += [*added, *(token for token in meant if token not in tokens and token not in added)]
+        tokens += [CONTINUATION_SIGN] if continues(memory.text) else []
         return tokens, length + len(added)
     context = read(
         " \n ".join(str(memory.payload.get(name) or "") for name in ("filename", "title", "heading")), text.language

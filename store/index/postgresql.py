@@ -42,6 +42,16 @@ def postings_values(terms: Sequence[str]) -> list[Any]:
     return [list(terms), list(terms), " | ".join(quoted(term) for term in terms)]
 
 
+def vocabulary(beginnings: Sequence[str], others: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return a statement with its parameters: the prefixed terms with one of some beginnings, and those of `others`."""
+    starts = " OR ".join(["starts_with(u.lexeme, %s)"] * len(beginnings))
+    statement = f"""
+        SELECT DISTINCT u.lexeme FROM store_keywords k CROSS JOIN LATERAL unnest(k.tokens) u
+        WHERE k.tokens @@ (SELECT %s::tsquery) AND ({starts} OR u.lexeme = ANY(%s::text[]))"""
+    wanted = [*(f"{quoted(one)}:*" for one in beginnings), *map(quoted, others)]
+    return statement, [" | ".join(wanted), *beginnings, list(others)]
+
+
 def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
     """Index memories, given as row id and tokens (each repeated by its count); `prefix` is put before every token."""
     cursor.execute(_ADD, [[pk for pk, _ in rows], [_vector(prefix, tokens) for _, tokens in rows]])

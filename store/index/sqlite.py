@@ -36,6 +36,17 @@ def postings_values(terms: Sequence[str]) -> list[Any]:
     return [orjson.dumps(terms).decode()]
 
 
+def vocabulary(beginnings: Sequence[str], others: Sequence[str]) -> tuple[str, list[Any]]:
+    """Return a statement with its parameters: the prefixed terms with one of some beginnings, and those of `others`."""
+    ranges = "SELECT DISTINCT term FROM store_keyword_postings WHERE term >= %s AND term < %s UNION ALL " * len(
+        beginnings
+    )
+    statement = f"""{ranges} SELECT t.value FROM json_each(%s) t
+        WHERE EXISTS (SELECT 1 FROM store_keyword_postings WHERE term = t.value)"""
+    bounds = [bound for one in beginnings for bound in (one, one + chr(0x10FFFF))]
+    return statement, [*bounds, orjson.dumps(list(others)).decode()]
+
+
 def add(cursor: CursorWrapper, prefix: str, rows: Sequence[tuple[int, str]]) -> None:
     """Index memories, given as row id and tokens (each repeated by its count); `prefix` is put before every token."""
     cursor.executemany("INSERT INTO store_keywords (rowid, tokens) VALUES (%s, %s)", _entries(prefix, rows))

@@ -12,7 +12,7 @@ from store.index import keyword
 from store.index.fact_pages import ORIGINS
 from store.models import MANUAL_ORIGINS
 from store.search import snapshot
-from store.search.ranking import Flags
+from store.search.floor import Flags
 from store.search.records import RECORD_TYPE
 from store.search.snapshot import Numbers, Snapshot
 from store.text.tokens import read

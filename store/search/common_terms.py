@@ -71,6 +71,6 @@ def _is_common(count: int, memories: int) -> bool:
 
 
 def _without_needed(common: dict[str, int], queries: Sequence[QueryTerms]) -> dict[str, int]:
-    """Return the common terms without those of queries that have no other."""
-    needed = {term for query in queries if common.keys() >= set(query.own) for term in query.looked_up}
+    """Return the common terms without those of queries that have no other, except words of every question."""
+    needed = {term for query in queries if common.keys() >= set(query.own) - query.common for term in query.looked_up}
     return {term: count for term, count in common.items() if term not in needed}

@@ -11,111 +11,188 @@ All matches of a user are in memory during a search. `python -m benchmarks retri
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from store.index.fact_pages import ORIGINS, Facts
+from store.search.floor import LOW_RELEVANCE, PARTLY_KNOWN, Flags, Judged, judge
+from store.search.question import Asked
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot
 from store.text.normalize import fold
+from store.text.pronouns import CONTINUATION_SIGN
+from store.text.tokens import query_tokens
 
 K1 = 1.2
 B = 0.4
-RELATED_WEIGHT = 0.2
+PASSAGE_B = 0.75
+"""Of passages of documents, whose length says more than that of a turn."""
+RECENCY_WEIGHT = 0.05
+"""The newest memory gains this share of its score, the oldest none: it decides between equals."""
+CONTINUED_WEIGHT = 1.0
+"""The share of the score of a turn that those after it gain which go on about it: "He is a glassblower."."""
+EXPECTED_WEIGHT = 0.3
 PREVIOUS_WEIGHT = 0.3
 NEXT_WEIGHT = 0.2
 ANSWER_WEIGHT = 0.3
 """Added to PREVIOUS_WEIGHT for a turn after a question, which may be its answer."""
-SPEAKER_WEIGHT = 0.2
-WINDOW_WEIGHT = 0.3
+SPEAKER_WEIGHT = 0.4
+WINDOW_WEIGHT = 0.6
 WINDOW_TURNS = 6
-MIN_MATCHED_WORDS = 2
 VECTOR_WEIGHT = 0.8
 FUSED_SPEAKER_WEIGHT = 0.4
 _NEAR_VECTOR = 0.6
 """Neighbors count by the part of their similarity, scaled to 0..1, above this."""
 _NEIGHBOR_WEIGHTS = PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT
 QUESTION_SIGN = "c:?"
+_MINUTE_MS = 60_000
 _ROUNDING = 2.0**40
 _MESSAGE = ORIGINS["embedded"]
-Flags = npt.NDArray[np.bool_]
+_EXTRACTED = ORIGINS["extracted"]
 
 
 class Score(NamedTuple):
-    """A memory's score (0..1; None: not ranked), and for each leg its score, rank, parts and matched terms."""
+    """A memory's score (0..1; None: not ranked), and for each leg its score, rank, parts and matched terms.
+
+    `relevance` is the share of the question that it covers; None if it is not ranked.
+    """
 
     total: float | None
     legs: dict[str, dict[str, Any]]
+    relevance: float | None = None
 
 
 class QueryTerms(NamedTuple):
-    """The distinct tokens of a query, and those of words related to it (`store.text.related`).
+    """The distinct tokens of a query, and those of words that its answer is likely to have (`store.text.expected`).
 
-    `looked_up` are all tokens to look up: the query's own, related ones, the sign that marks questions, and `readings`:
-    tokens of other readings of its words, which count as the own token that each of them names.
+    `looked_up` are all tokens to look up: also the signs of questions and continuations, and `readings` of words, which
+    count as the own token that each of them names. `window` are the tokens of the days that it means; the first stands
+    for all among the own. `common` own tokens never inform; `subjects` are those of whom or what it asks about.
+    `is_attribute`: it asks for one property. `corrected` are tokens that replace misspelled words, by these.
     """
 
     own: Sequence[str]
-    related: Sequence[str]
+    expected: Sequence[str]
     looked_up: Sequence[str]
     readings: Mapping[str, str] = MappingProxyType({})
+    window: Sequence[str] = ()
+    common: frozenset[str] = frozenset()
+    subjects: frozenset[str] = frozenset()
+    is_attribute: bool = False
+    corrected: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
     def of(
-        cls, own: Sequence[str], related: Sequence[str] = (), readings: Mapping[str, str] = MappingProxyType({})
+        cls,
+        words: Sequence[str],
+        expected: Sequence[str] = (),
+        asked: Asked | None = None,
+        window: Sequence[str] = (),
+        readings: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
-        return cls(own, related, tuple(dict.fromkeys((*own, *related, QUESTION_SIGN, *readings))), readings)
+        """Return the terms of a query's words and days, with what the question says about them."""
+        own = tuple(dict.fromkeys((*words, *window[:1])))
+        named = frozenset(own)
+        readings = {reading: token for reading, token in readings.items() if token in named and reading not in named}
+        readings |= {day: window[0] for day in window[1:] if day not in named}
+        looked_up = tuple(dict.fromkeys((*own, *expected, QUESTION_SIGN, CONTINUATION_SIGN, *readings)))
+        if asked is None:
+            return cls(own, expected, looked_up, readings, window)
+        common, subjects = asked.common.intersection(own), asked.subjects.intersection(own)
+        return cls(own, expected, looked_up, readings, window, common, subjects, asked.is_attribute)
+
+    @property
+    def place_of_window(self) -> int:
+        """Return the place of the window among the own terms; -1 without one."""
+        return self.own.index(self.window[0]) if self.window else -1
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordScores:
     """The keyword scores of one query for all documents of a user, whichever of them a request covers.
 
-    `evidence` is the score of the query's own terms plus `related`. `totals` is the sum of `evidence`,
-    `context_window`, `neighbors` and `speaker`, 0 for a document without a match. `postings` are of `terms.looked_up`.
+    `evidence` is the score of the query's own terms plus `expected`. `totals` is the sum of `evidence`, `continued`,
+    `context_window`, `neighbors`, `speaker`, `recency` and `time`, 0 for a document without a match. `passes` masks the
+    documents above the floor. `postings` are of `terms.looked_up`.
     """
 
     terms: QueryTerms
     postings: Postings
     turns: "ConversationTurns"
+    judged: Judged
     evidence: Reals
-    related: Reals
+    expected: Reals
+    continued: Reals
     context_window: Reals
     neighbors: Reals
     speaker: Reals
+    recency: Reals
+    time: Reals
     totals: Reals
+    passes: Flags
 
     def legs(self, documents: Numbers, ranks: Iterable[int]) -> list[dict[str, Any]]:
-        """Return the parts of the scores of some documents, and the terms and related words found in them."""
-        matched, related = self._matched(documents)
+        """Return the parts of the scores of some documents, and the terms and expected words found in them."""
+        matched, expected = self._matched(documents)
+        question = self.question()
         return [
             {
                 "rank": rank,
                 "score": float(self.totals[document]),
                 "parts": {
-                    "terms": float(self.evidence[document] - self.related[document]),
-                    "related": float(self.related[document]),
+                    "terms": float(self.evidence[document] - self.expected[document]),
+                    "expected": float(self.expected[document]),
+                    "continued": float(self.continued[document]),
                     "context_window": float(self.context_window[document]),
                     "neighbors": float(self.neighbors[document]),
                     "speaker": float(self.speaker[document]),
+                    "recency": float(self.recency[document]),
+                    "time": float(self.time[document]),
                 },
                 "matched": matched[document],
-                "related": related[document],
+                "expected": expected[document],
+                "question": question,
             }
             for document, rank in zip(documents.tolist(), ranks, strict=True)
         ]
 
+    def question(self) -> dict[str, Any]:
+        """Return which terms of the query inform, are common or are unknown to the user, and which were corrected."""
+        told = list(zip(self.terms.own, self.judged.informs.tolist(), self.judged.is_known.tolist(), strict=True))
+        return {
+            "informative": [term for term, informs, is_known in told if informs and is_known],
+            "common": [term for term, informs, _ in told if not informs],
+            "unknown": [term for term, informs, is_known in told if informs and not is_known],
+            "corrected": dict(self.terms.corrected),
+            "window": list(self.terms.window),
+        }
+
+    def relevance(self, documents: Numbers) -> Reals:
+        """Return the share of the question that each of some documents covers, with the turns in its window."""
+        covered, own = np.zeros(len(documents)), self.postings.terms < len(self.terms.own)
+        terms, holding = self.postings.terms[own], self.postings.documents[own]
+        words = self.judged.words[terms]
+        for word in np.flatnonzero(self.judged.shares).tolist():
+            covered[self.turns.cover(documents, holding[words == word])] += self.judged.shares[word]
+        return np.minimum(covered, LOW_RELEVANCE) if self.is_partly_known else covered
+
+    @property
+    def is_partly_known(self) -> bool:
+        """Return True if the question asks for a property, and much of it is unknown to the user."""
+        return self.terms.is_attribute and self.judged.unknown_share >= PARTLY_KNOWN
+
     def _matched(self, documents: Numbers) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
-        """Return by document the query's own terms and the related ones that it contains."""
+        """Return by document the query's own terms and the expected ones that it contains."""
         terms, own = self.terms.looked_up, len(self.terms.own)
         found: tuple[dict[int, list[str]], ...] = tuple({one: [] for one in documents.tolist()} for _ in range(2))
         is_wanted = np.zeros(len(self.totals), np.bool_)
         is_wanted[documents] = True
-        chosen = is_wanted[self.postings.documents] & (self.postings.terms < own + len(self.terms.related))
+        chosen = is_wanted[self.postings.documents] & (self.postings.terms < own + len(self.terms.expected))
         pairs = zip(self.postings.terms[chosen].tolist(), self.postings.documents[chosen].tolist(), strict=True)
         for term, document in pairs:
             found[term >= own][document].append(terms[term])
@@ -149,11 +226,39 @@ class ConversationTurns:
         found = forward[self._positions - 1] + backward[self._positions + 1]
         return found.astype(np.float64, copy=False)
 
-    def neighbor_mask(self, chosen: Flags) -> Flags:
-        """Return a mask of the turns directly before or after one of these."""
-        at_positions = np.zeros(self._size, np.bool_)
-        at_positions[self._positions[chosen]] = True
-        return at_positions[self._positions - 1] | at_positions[self._positions + 1]
+    def near(self, documents: Numbers, holders: Flags) -> Numbers:
+        """Return the turns among some documents that have one of `holders` within WINDOW_TURNS turns."""
+        documents = documents[self._is_turn[documents]]
+        held = np.bincount(self._positions[holders & self._is_turn], minlength=self._size + WINDOW_TURNS + 1).cumsum()
+        places = self._positions[documents]
+        return documents[held[places + WINDOW_TURNS] > held[places - WINDOW_TURNS - 1]]
+
+    def cover(self, documents: Numbers, holding: Numbers) -> Flags:
+        """Return which of some documents are among those holding a word or, as turns, within WINDOW_TURNS of one."""
+        places = np.sort(self._positions[holding[self._is_turn[holding]]])
+        wanted = self._positions[documents]
+        following = places.searchsorted(wanted - WINDOW_TURNS)
+        is_near = np.append(places, self._size * 2)[following] <= wanted + WINDOW_TURNS
+        covered: Flags = (is_near & self._is_turn[documents]) | np.isin(documents, holding)
+        return covered
+
+    def continuations(self, continuing: Flags, postings: Postings) -> tuple[Numbers, Numbers]:
+        """Return the postings whose turn one of the next two turns goes on about, and that turn for each.
+
+        A turn gains no term that it has, and each term once.
+        """
+        at_positions = np.full(self._size + 2, -1, np.int64)
+        chosen = np.flatnonzero(continuing & self._is_turn)
+        at_positions[self._positions[chosen]] = chosen
+        places = np.where(self._is_turn, self._positions, -3)[postings.documents]
+        keys = [at_positions[places + distance] for distance in (1, 2)]
+        sources = np.concatenate([np.flatnonzero(found >= 0) for found in keys])
+        gaining = np.concatenate([found[found >= 0] for found in keys])
+        pairs = postings.terms[sources] * len(continuing) + gaining
+        _, first = np.unique(pairs, return_index=True)
+        held = postings.terms * len(continuing) + postings.documents
+        first = first[~np.isin(pairs[first], held)]
+        return sources[first], gaining[first]
 
     def window_sums(self, postings: Postings, weights: Reals) -> Reals:
         """Return the sum of the weights of the terms in a document or, for a turn, within WINDOW_TURNS turns of it.
@@ -176,29 +281,122 @@ class ConversationTurns:
         return np.where(self._is_turn, at_positions.cumsum()[self._positions], alone)
 
 
-def score_keywords(snapshot: Snapshot, terms: QueryTerms, postings: Postings, named: Flags) -> KeywordScores:
+def score_keywords(
+    snapshot: Snapshot,
+    terms: QueryTerms,
+    postings: Postings,
+    named: Flags,
+    *,
+    unread: Collection[str] = (),
+) -> KeywordScores:
     """Score a query. `postings` refer to positions in `terms.looked_up`; `named` masks documents of speakers it names.
 
-    Of the related terms in a document only the best counts.
+    `unread` are common terms whose postings were left out. Of the expected terms in a document only the best counts.
     """
-    facts = snapshot.facts
-    own = _of_terms(postings, 0, len(terms.own))
-    questions = np.zeros(len(facts), np.bool_)
-    sign = terms.looked_up.index(QUESTION_SIGN)
-    questions[_of_terms(postings, sign, sign + 1).documents] = True
-    turns, weights = ConversationTurns(facts, questions), _weights(snapshot, terms, postings)
+    facts, count = snapshot.facts, len(terms.own)
+    own = _of_terms(postings, 0, count)
+    turns = ConversationTurns(facts, _having(postings, terms, QUESTION_SIGN, len(facts)))
+    containing = np.bincount(postings.terms, minlength=len(terms.looked_up)).tolist()  # documents with each term
+    common = terms.common.union(unread, _name_terms(snapshot, named))
+    judged = judge(terms.own, containing[:count], common, memories=len(facts), total=snapshot.documents)
+    weights = _weights(snapshot, terms, containing)
     # Summed in the order of the query's terms: float sums depend on the order, and databases return terms in any.
-    evidence = np.bincount(own.documents, _bm25(snapshot, own, weights), len(facts)).astype(np.float64, copy=False)
-    related = _best(snapshot, _of_terms(postings, len(terms.own), len(terms.own) + len(terms.related)), weights)
-    evidence += related
-    found = np.flatnonzero((evidence > 0) | turns.neighbor_mask(_match_enough_words(terms.own, own, len(facts))))
-    context_window, neighbors, speaker = np.zeros((3, len(facts)))
+    scores = _bm25(snapshot, own, weights)
+    evidence = np.bincount(own.documents, scores, len(facts)).astype(np.float64, copy=False)
+    expected = np.zeros(len(facts))
+    if terms.expected:
+        expected = _best(snapshot, _of_terms(postings, count, count + len(terms.expected)), weights)
+        evidence += expected
+    told = judged.informs if judged.has_content else np.ones(count, np.bool_)
+    holders = np.zeros(len(facts), np.bool_)
+    holders[own.documents[told[own.terms]]] = True
+    continued, is_named = np.zeros(len(facts)), named & facts["is_turn"]
+    subjects = told & np.array([term in terms.subjects for term in terms.own], np.bool_)
+    continuing = _having(postings, terms, CONTINUATION_SIGN, len(facts))
+    if continuing.any() and len(informing := np.flatnonzero(subjects[own.terms])):
+        informed = Postings(own.terms[informing], own.documents[informing], own.counts[informing])
+        sources, gaining = turns.continuations(continuing, informed)
+        continued += CONTINUED_WEIGHT * np.bincount(gaining, scores[informing][sources], len(facts))
+    is_found = (evidence > 0) | (continued > 0)
+    passes = holders | (continued > 0)
+    near = turns.near(np.flatnonzero((is_found | is_named) & ~passes), holders)
+    is_found[near], passes[near] = True, True
+    found = np.flatnonzero(is_found)
+    context_window, neighbors, speaker, recency = np.zeros((4, len(facts)))
     context_window[found] = WINDOW_WEIGHT * turns.window_sums(own, weights)[found]
-    neighbors[found] = turns.neighbor_sums(evidence)[found]
+    neighbors[found] = turns.neighbor_sums(evidence + continued)[found]
     matched = evidence + context_window
-    speaker[found[(named & facts["is_turn"])[found]]] = SPEAKER_WEIGHT * matched.max(initial=0.0)
-    totals = matched + neighbors + speaker
-    return KeywordScores(terms, postings, turns, evidence, related, context_window, neighbors, speaker, totals)
+    speaker[found[is_named[found]]] = SPEAKER_WEIGHT * matched.max(initial=0.0)
+    totals = matched + continued + neighbors + speaker
+    recency[found] = RECENCY_WEIGHT * totals[found] * _recency(facts, found)
+    totals += recency
+    time = np.zeros(len(facts))
+    if not judged.is_answerable:
+        passes = np.zeros(len(facts), np.bool_)
+    elif not judged.has_content:
+        passes = is_found
+    if terms.window:
+        within, is_all = _within_window(terms, judged, own, len(facts))
+        # All that it asks for, newest first; or first, as good as the best besides its own score.
+        time[within] = totals.max(initial=0.0) + (totals.max(initial=0.0) - totals[within] if is_all else 0.0)
+        totals += time
+        passes = within if is_all else passes
+    return KeywordScores(
+        terms, postings, turns, judged, evidence, expected, continued, context_window, neighbors, speaker, recency,
+        time, totals, passes,
+    )  # fmt: skip
+
+
+def _within_window(terms: QueryTerms, judged: Judged, own: Postings, size: int) -> tuple[Flags, bool]:
+    """Return a mask of the documents of a query's days with one of its informative words, and False.
+
+    If it has no other word that informs: a mask of all documents of these days, and True. `own` are the postings of the
+    query's own terms.
+    """
+    place = terms.place_of_window
+    within = np.zeros(size, np.bool_)
+    within[_of_terms(own, place, place + 1).documents] = True
+    rest = judged.informs & (np.arange(len(terms.own)) != place)
+    if rest.any():
+        within &= np.bincount(own.documents, rest[own.terms], size) > 0
+    return within, not rest.any()
+
+
+def _having(postings: Postings, terms: QueryTerms, sign: str, size: int) -> Flags:
+    """Return a mask of the documents that have a sign."""
+    found, place = np.zeros(size, np.bool_), terms.looked_up.index(sign)
+    found[_of_terms(postings, place, place + 1).documents] = True
+    return found
+
+
+def _name_terms(snapshot: Snapshot, named: Flags) -> set[str]:
+    """Return the tokens of the names of the speakers that a query names."""
+    speakers = np.flatnonzero(np.bincount(snapshot.facts["speaker"][named])).tolist()
+    return set(chain.from_iterable(_tokens_of_name(snapshot.names[speaker]) for speaker in speakers))
+
+
+@lru_cache(maxsize=1024)
+def _tokens_of_name(name: str) -> tuple[str, ...]:
+    return tuple(query_tokens(name))
+
+
+def _recency(facts: Facts, documents: Numbers) -> Reals:
+    """Return the share of the user's memories that each document is as new as or newer than; 0 for passages.
+
+    Those of one minute are equally new.
+    """
+    minutes = facts["at"] // _MINUTE_MS
+    is_sorted = (minutes[1:] >= minutes[:-1]).all()
+    ordered = minutes if is_sorted else np.sort(minutes, kind="stable")
+    ranks = ordered.searchsorted(minutes[documents], side="right") / max(len(facts), 1)
+    shares: Reals = np.where(_passages(facts)[documents], 0.0, ranks)
+    return shares
+
+
+def _passages(facts: Facts) -> Flags:
+    """Return a mask of the passages of documents."""
+    passages: Flags = ~facts["is_turn"] & (facts["origin"] != _EXTRACTED)
+    return passages
 
 
 def _of_terms(postings: Postings, first: int, end: int) -> Postings:
@@ -232,9 +430,9 @@ class FusedScores:
 def fuse(facts: Facts, by_keyword: KeywordScores, cosines: Reals, named: Flags) -> FusedScores:
     """Fuse keyword scores and cosines into one score; cosines below the radius are NaN."""
     own = by_keyword.evidence + by_keyword.context_window
-    # A related word keeps its fraction of the weight where no word of the query's own is found.
+    # An expected word keeps its fraction of the weight where no word of the query's own is found.
     best_own = (
-        max((own - by_keyword.related).max(initial=0.0), by_keyword.related.max(initial=0.0) / RELATED_WEIGHT) or 1.0
+        max((own - by_keyword.expected).max(initial=0.0), by_keyword.expected.max(initial=0.0) / EXPECTED_WEIGHT) or 1.0
     )
     totals: Reals = own / best_own
     near = np.zeros(len(facts))
@@ -245,8 +443,8 @@ def fuse(facts: Facts, by_keyword: KeywordScores, cosines: Reals, named: Flags) 
         near[has_vector] = np.maximum(similarities - _NEAR_VECTOR, 0.0)
     totals += by_keyword.turns.neighbor_sums(by_keyword.evidence / best_own + near)
     totals += FUSED_SPEAKER_WEIGHT * (named & facts["is_turn"])
-    neighbors = _NEIGHBOR_WEIGHTS * (1 + RELATED_WEIGHT + 1 - _NEAR_VECTOR)
-    totals /= 1 + RELATED_WEIGHT + VECTOR_WEIGHT + neighbors + FUSED_SPEAKER_WEIGHT
+    neighbors = _NEIGHBOR_WEIGHTS * (1 + EXPECTED_WEIGHT + 1 - _NEAR_VECTOR)
+    totals /= 1 + EXPECTED_WEIGHT + VECTOR_WEIGHT + neighbors + FUSED_SPEAKER_WEIGHT
     return FusedScores(by_keyword, cosines, totals)
 
 
@@ -282,35 +480,17 @@ def names(folded_query: str, speaker: str) -> bool:
     return not name.isascii() or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded_query) is not None
 
 
-def _match_enough_words(terms: Sequence[str], postings: Postings, size: int) -> Flags:
-    """Return a mask of the documents that contain MIN_MATCHED_WORDS words of the query."""
-    compounds = " ".join(term for term in terms if not (term.isalpha() or term.isdigit()))
-    words = np.array([_word_fraction(term, compounds) for term in terms], np.float64)[postings.terms]
-    return np.bincount(postings.documents, words, size) >= MIN_MATCHED_WORDS
+def _weights(snapshot: Snapshot, terms: QueryTerms, containing: Sequence[int]) -> Reals:
+    """Return the weight of each term, scaled so that no score exceeds 1; 0 for the signs of turns.
 
-
-def _word_fraction(term: str, compounds: str) -> float:
-    """Return the fraction of a word that a term counts as.
-
-    Dates, single letters and parts of compounds do not count. A pair of Chinese characters counts half, because words
-    are indexed as several pairs.
+    `containing` are the numbers of documents with each term.
     """
-    if not (term.isalpha() or term.isdigit()):
-        return 0.0 if ":" in term else 1.0
-    if len(term) == 1 or term in compounds:
-        return 0.0
-    return 0.5 if len(term) == 2 and not term.isascii() else 1.0
-
-
-def _weights(snapshot: Snapshot, terms: QueryTerms, postings: Postings) -> Reals:
-    """Return the weight of each term, scaled so that no score exceeds 1; 0 for the sign of questions."""
-    looked_up, own = terms.looked_up, len(terms.own)
-    containing = np.bincount(postings.terms, minlength=len(looked_up)).tolist()  # documents with each term
-    total = snapshot.documents
+    own, total = len(terms.own), snapshot.documents
     weights = np.array([math.log(1 + (max(total - one, 0) + 0.5) / (one + 0.5)) for one in containing])  # of BM25
-    weights[own:] *= RELATED_WEIGHT
-    weights[own + len(terms.related) :] = 0.0
+    weights[own:] *= EXPECTED_WEIGHT
+    weights[own + len(terms.expected) :] = 0.0
     highest = (1 + SPEAKER_WEIGHT) * (K1 + 1 + WINDOW_WEIGHT) + _NEIGHBOR_WEIGHTS * (K1 + 1)
+    highest *= (1 + RECENCY_WEIGHT) * (2 if terms.window else 1)
     scaled: Reals = weights / (highest * (weights[:own].sum() + weights[own:].max(initial=0.0) or 1.0))
     return scaled
 
@@ -323,9 +503,16 @@ def _best(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:
 
 
 def _bm25(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:
-    """Return the BM25 score of each posting."""
-    average = max(snapshot.tokens, 1) / max(snapshot.documents, 1)
-    lengths = snapshot.facts["length"][postings.documents]
-    base = K1 * (1 - B + B * lengths / average)
+    """Return the BM25 score of each posting. Passages are compared with passages, other memories with each other."""
+    facts, average = snapshot.facts, max(snapshot.tokens, 1) / max(snapshot.documents, 1)
+    lengths = facts["length"][postings.documents]
+    if facts["is_turn"].all():
+        base = K1 * (1 - B + B * lengths / average)
+    else:
+        passages = _passages(facts)
+        averages = [facts["length"][kind].mean() if kind.any() else average for kind in (~passages, passages)]
+        is_passage = passages[postings.documents]
+        share = np.where(is_passage, PASSAGE_B, B)
+        base = K1 * (1 - share + share * lengths / np.maximum(np.where(is_passage, *averages[::-1]), 1))
     scores: Reals = weights[postings.terms] * postings.counts * (K1 + 1) / (postings.counts + base)
     return scores

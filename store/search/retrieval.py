@@ -15,13 +15,14 @@ import numpy as np
 from core.messages import MANAGE, joined
 from core.messages import Translatable as _
 from store.index import keyword
-from store.search import common_terms, ranking, records, snapshot
+from store.search import common_terms, floor, question, ranking, records, snapshot, spelling
 from store.search.candidates import candidate_mask, sessions_of
+from store.search.floor import Flags
 from store.search.plan import SearchPlan, plan_for, space_for
-from store.search.ranking import Flags, KeywordScores, QueryTerms, Score
+from store.search.ranking import KeywordScores, QueryTerms, Score
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot, places_of
+from store.text.expected import expected_tokens
 from store.text.languages import FOREIGN
-from store.text.related import related_tokens
 from store.text.times import query_times
 from store.text.tokens import query_readings, query_tokens, without_stop_words
 from store.types import Hit, Owner, SearchRequest, SearchResult
@@ -33,7 +34,6 @@ INCOMPLETE: Final = _(
     manage=MANAGE,
 )
 MAX_TERMS: Final = 2048
-MAX_RELATED_TERMS: Final = 64
 Ranked = tuple[int, Score]
 """A memory's row id and its score."""
 
@@ -47,7 +47,7 @@ def retrieve(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResu
     space = space_for(requests)
     plans = [plan_for(request, space) for request in requests]
     try:
-        ranker = _ranker(owner, requests, plans, space, with_related=True)
+        ranker = _ranker(owner, requests, plans, space, with_expected=True)
     except snapshot.EmbeddingSpaceChanged:
         spaces.serving()  # updates the cached space
         return retrieve(owner, requests)
@@ -61,14 +61,19 @@ def retrieve(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResu
         with_hidden=any(request.with_hidden for request in requests),
         space=space.pk if space and any(plan.method == "vector" for plan in plans) else None,
     )
-    return [
-        SearchResult(
-            tuple(hits_of(owner, [*ranker.rescore(request, plan, ranked, rows), *unranked], rows)),
-            plan.method,
-            ranker.degraded(plan),
+    results = []
+    for request, plan, ranked, unranked in zip(requests, plans, best, profiles, strict=True):
+        hits = tuple(hits_of(owner, [*ranker.rescore(request, plan, ranked, rows), *unranked], rows))
+        results.append(
+            SearchResult(
+                hits,
+                plan.method,
+                ranker.degraded(plan),
+                corrected=ranker.corrected(request, hits),
+                is_partly_known=ranker.is_partly_known(request),
+            )
         )
-        for request, plan, ranked, unranked in zip(requests, plans, best, profiles, strict=True)
-    ]
+    return results
 
 
 def rank(
@@ -80,21 +85,22 @@ def rank(
     two.
     """
     plan = SearchPlan("keyword")
-    ranker = _ranker(owner, requests, [plan] * len(requests), None, with_related=False, left_out=left_out)
+    ranker = _ranker(owner, requests, [plan] * len(requests), None, with_expected=False, left_out=left_out)
     if ranker is None:
         return [[] for _request in requests], None
     return [ranker.best(request, plan) for request in requests], ranker.degraded(plan)
 
 
-def terms_of(request: SearchRequest, *, with_related: bool) -> QueryTerms:
-    """Return the terms of a query: its tokens, those of the days that it means, and those of related words."""
+def terms_of(request: SearchRequest, *, with_expected: bool) -> QueryTerms:
+    """Return the terms of a query: its tokens, those of the days that it means, and those that its answer may have."""
     times = query_times(request.query, request.now or datetime.now(UTC))
     words = query_tokens(times.rest)
-    if times.tokens and not (words := without_stop_words(words)):
-        words = query_tokens(request.query)  # the time is all that it asks for: "tomorrow" may be a word, too
-    own = [*times.tokens, *words][:MAX_TERMS]
-    readings = {reading: token for reading, token in query_readings(times.rest).items() if token in own}
-    return QueryTerms.of(own, related_tokens(own)[:MAX_RELATED_TERMS] if with_related else (), readings)
+    own = (without_stop_words(words) if times.tokens else words)[:MAX_TERMS]
+    expected = expected_tokens(request.query) if with_expected else ()
+    readings = query_readings(times.rest)
+    if times.tokens and not times.rest.strip():  # "tomorrow" alone may be a word, too
+        readings |= dict.fromkeys(query_tokens(request.query), times.tokens[0])
+    return QueryTerms.of(own, expected, question.asked(request.query), times.tokens, readings)
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.Row]) -> Iterable[Hit]:
@@ -110,6 +116,7 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.R
                 created_at_ms=row.created_at_ms,
                 raw=records.raw_of(owner, row, score.total),
                 legs=score.legs,
+                relevance=score.relevance,
                 origin=row.origin,
                 role=str(row.payload.get("role") or ""),
                 sender_id=row.sender_id,
@@ -126,7 +133,7 @@ def _ranker(
     plans: Sequence[SearchPlan],
     space: Serving | None,
     *,
-    with_related: bool,
+    with_expected: bool,
     left_out: Collection[int] | None = None,
 ) -> "_Ranker | None":
     """Read the snapshot that the requests need; None if they have neither terms nor vectors.
@@ -134,7 +141,7 @@ def _ranker(
     Common terms are left out, unless no other term of a query matches. Raises: `EmbeddingSpaceChanged`.
     """
     by_keyword = [request for request, plan in zip(requests, plans, strict=True) if plan.method != "vector"]
-    terms = {request.query: terms_of(request, with_related=with_related) for request in by_keyword}
+    terms = {request.query: terms_of(request, with_expected=with_expected) for request in by_keyword}
     if all(plan.vector is None for plan in plans):
         space = None
     if not any(one.own for one in terms.values()) and space is None:
@@ -149,7 +156,10 @@ def _ranker(
         left_out=left_out,
     )
     ranker, is_complete = _ranker_by_few_terms(owner, terms, read)
-    if is_complete or all(ranker.has_match(request) for request in requests if request.query in terms):
+    if with_expected and (corrected := _corrected(keyword.prefix_of(owner), terms, ranker)):
+        terms |= corrected
+        ranker, is_complete = _ranker_by_few_terms(owner, terms, read)
+    if is_complete or not any(ranker.lacks_common(request) for request in requests if request.query in terms):
         return ranker
     all_terms = _all_terms(terms.values())
     return _Ranker(read(all_terms), terms, all_terms)
@@ -170,7 +180,22 @@ def _ranker_by_few_terms(
         known, wanted = {}, _all_terms(terms.values())
         found = read(wanted)
     common = common_terms.keep(prefix, wanted, found, terms.values())
-    return _Ranker(found.without(common), terms, wanted), not (known or common)
+    unread = {*known, *(wanted[number] for number in common)}
+    return _Ranker(found.without(common), terms, wanted, unread), not unread
+
+
+def _corrected(prefix: str, terms: Mapping[str, QueryTerms], ranker: "_Ranker") -> dict[str, QueryTerms]:
+    """Return the terms of the queries that have a misspelled word. One SQL statement for each that may have."""
+    corrected = {}
+    for query, own in terms.items():
+        if words := spelling.suspects(query, ranker.unknown(query, spelling.LEAST_SHARE)):
+            nearest = spelling.nearest(prefix, words)
+            tokens = spelling.corrected_terms(own.own, words, nearest)
+            if nearest:
+                corrected[query] = QueryTerms.of(
+                    tokens, own.expected, question.asked(query), own.window, own.readings
+                )._replace(subjects=own.subjects | set(nearest.values()), corrected=nearest)
+    return corrected
 
 
 def _all_terms(queries: Iterable[QueryTerms]) -> list[str]:
@@ -196,8 +221,14 @@ def _merged(postings: Postings, is_foreign: Flags) -> Postings:
 class _Ranker:
     """Ranks one snapshot for several requests. Scores that depend only on the query are computed once per query."""
 
-    def __init__(self, snapshot: Snapshot, terms: Mapping[str, QueryTerms], all_terms: list[str]) -> None:
-        self._snapshot, self._all_terms = snapshot, all_terms
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        terms: Mapping[str, QueryTerms],
+        all_terms: list[str],
+        unread: Collection[str] = frozenset(),
+    ) -> None:
+        self._snapshot, self._all_terms, self._unread = snapshot, all_terms, unread
         self._named = {query: ranking.speakers_named(query, snapshot) for query in terms}
         self._keywords = {query: self._keywords_of(query, own) for query, own in terms.items()}
         self._cosines: dict[str, Reals] = {}
@@ -211,9 +242,22 @@ class _Ranker:
         keywords = self._keywords[request.query]
         if plan.method == "hybrid":
             return self._hybrid(request, plan, keywords, documents)
-        chosen = self._select(documents[keywords.totals[documents] > 0], keywords.totals, request.top_k)
+        documents = self._above_floor(request, keywords, documents[keywords.totals[documents] > 0])
+        chosen = self._select(documents, keywords.totals, self._limit(request))
         legs = keywords.legs(chosen, range(1, len(chosen) + 1))
-        return self._scored(chosen, keywords.totals, [{"keyword": leg} for leg in legs])
+        return self._scored(chosen, keywords.totals, [{"keyword": leg} for leg in legs], keywords.relevance(chosen))
+
+    def _limit(self, request: SearchRequest) -> int:
+        return min(request.top_k, floor.MOST_PARTLY_KNOWN) if self.is_partly_known(request) else request.top_k
+
+    def _above_floor(self, request: SearchRequest, keywords: KeywordScores, documents: Numbers) -> Numbers:
+        """Return the documents that the floor of a request lets pass."""
+        if request.min_relevance == 0:
+            return documents
+        documents = documents[keywords.passes[documents]]
+        if request.min_relevance is None:
+            return documents
+        return documents[keywords.relevance(documents) >= request.min_relevance]
 
     def degraded(self, plan: SearchPlan) -> str | None:
         """Return why the results differ from those of the requested method, or may be incomplete."""
@@ -222,10 +266,39 @@ class _Ranker:
             return plan.degraded
         return joined(" ", filter(None, [plan.degraded, INCOMPLETE]))
 
-    def has_match(self, request: SearchRequest) -> bool:
-        """Return True if a term of the query itself is in a memory that the request covers."""
+    def lacks_common(self, request: SearchRequest) -> bool:
+        """Return True if memories that hold only terms that were not read may be results of a request.
+
+        Below the floor they are, if no other term of the query is in a memory that the request covers.
+        """
         keywords = self._keywords[request.query]
-        return bool((keywords.evidence > keywords.related)[candidate_mask(request, self._snapshot)].any())
+        if request.min_relevance != 0 and keywords.judged.has_content:
+            return False
+        return not (keywords.evidence > keywords.expected)[candidate_mask(request, self._snapshot)].any()
+
+    def unknown(self, query: str, least_share: float = 0.0) -> set[str]:
+        """Return the terms of a query that inform and that no memory holds, if they are a share of what is asked.
+
+        None for a user without memories.
+        """
+        keywords = self._keywords[query]
+        if not len(self._snapshot.facts) or keywords.judged.unknown_share < least_share:
+            return set()
+        is_unknown = keywords.judged.informs & ~keywords.judged.is_known
+        return {term for term, one in zip(keywords.terms.own, is_unknown.tolist(), strict=True) if one}
+
+    def corrected(self, request: SearchRequest, hits: Sequence[Hit]) -> dict[str, str]:
+        """Return the misspelled words of a query and the words of its hits that were searched instead."""
+        if (keywords := self._keywords.get(request.query)) is None or not keywords.terms.corrected:
+            return {}
+        unknown = self.unknown(request.query)
+        found = {word: one for word, one in keywords.terms.corrected.items() if one not in unknown}
+        return {word: spelling.written_as(token, (hit.text for hit in hits)) for word, token in found.items()}
+
+    def is_partly_known(self, request: SearchRequest) -> bool:
+        """Return True if the floor of a request is on, and the user knows only a part of what is asked for."""
+        keywords = self._keywords.get(request.query)
+        return keywords is not None and request.min_relevance is None and keywords.is_partly_known
 
     def profiles(self, request: SearchRequest) -> list[Ranked]:
         """Return the user's profiles if requested; they have no score."""
@@ -243,9 +316,17 @@ class _Ranker:
         vectors = [row.vector if (row := rows.get(pk)) else None for pk, _ in ranked]
         cosines = np.zeros(len(self._snapshot.facts))
         cosines[near] = vector_pages.exact(vectors, [score.total for _, score in ranked], plan.vector).clip(0.0, 1.0)
-        chosen = self._select(near[cosines[near] > 0], cosines, request.top_k)
+        relevance = floor.calibrated(self._with_exact(request, plan, near, cosines))
+        near = near[(cosines[near] > 0) & (relevance[near] >= (request.min_relevance or 0.0))]
+        chosen = self._select(near, cosines, request.top_k)
         legs = [{"vector": {"rank": rank, "score": one}} for rank, one in enumerate(cosines[chosen].tolist(), start=1)]
-        return self._scored(chosen, cosines, legs)
+        return self._scored(chosen, cosines, legs, relevance[chosen])
+
+    def _with_exact(self, request: SearchRequest, plan: SearchPlan, near: Numbers, exact: Reals) -> Reals:
+        """Return the cosines of all documents, the exact ones of some."""
+        cosines = self._similarities(request, plan).copy()
+        cosines[near] = exact[near]
+        return cosines
 
     def _vector_candidates(self, request: SearchRequest, plan: SearchPlan, mask: Flags) -> list[Ranked]:
         """Return the documents that may be among the best by exact vector, judged by their quantized vectors."""
@@ -267,9 +348,17 @@ class _Ranker:
     ) -> list[Ranked]:
         cosines, named = self._similarities(request, plan), self._named[request.query]
         fused = ranking.fuse(self._snapshot.facts, keywords, cosines, named)
-        is_found = (fused.keywords.totals[documents] > 0) | (fused.cosines[documents] > 0)
-        chosen = self._select(documents[is_found], fused.totals, request.top_k)
-        return self._scored(chosen, fused.totals, fused.legs(chosen))
+        documents = documents[(keywords.totals[documents] > 0) | (cosines[documents] > 0)]
+        near = np.nan_to_num(floor.calibrated(cosines))
+        if request.min_relevance != 0:
+            passes = ((keywords.totals > 0) & keywords.passes) | (near >= floor.RELATED)
+            documents = documents[passes[documents]]
+        if request.min_relevance:
+            relevance = np.maximum(keywords.relevance(documents), near[documents])
+            documents = documents[relevance >= request.min_relevance]
+        chosen = self._select(documents, fused.totals, self._limit(request))
+        relevance = np.maximum(keywords.relevance(chosen), near[chosen])
+        return self._scored(chosen, fused.totals, fused.legs(chosen), relevance)
 
     def _similarities(self, request: SearchRequest, plan: SearchPlan) -> Reals:
         """Return the cosines of a query with all documents, NaN for those without a vector or below the radius."""
@@ -285,9 +374,7 @@ class _Ranker:
         postings = self._snapshot.postings
         if list(terms.looked_up) != self._all_terms or terms.readings:
             numbers = {term: number for number, term in enumerate(terms.looked_up)}
-            numbers |= {
-                reading: numbers[token] for reading, token in terms.readings.items() if reading not in terms.own
-            }
+            numbers |= {reading: numbers[token] for reading, token in terms.readings.items()}
             own_terms = np.array([numbers.get(term, -1) for term in self._all_terms])[postings.terms]
             order = np.flatnonzero(own_terms >= 0)
             order = order[np.argsort(own_terms[order], kind="stable")]
@@ -295,7 +382,7 @@ class _Ranker:
             if terms.readings:
                 is_foreign = np.array([term.startswith(FOREIGN) for term in self._all_terms], np.bool_)
                 postings = _merged(postings, is_foreign[self._snapshot.postings.terms][order])
-        return ranking.score_keywords(self._snapshot, terms, postings, self._named[query])
+        return ranking.score_keywords(self._snapshot, terms, postings, self._named[query], unread=self._unread)
 
     def _select(self, documents: Numbers, totals: Reals, limit: int) -> Numbers:
         """Return the best memories and the best unprocessed messages, sorted together."""
@@ -309,6 +396,13 @@ class _Ranker:
         pending = self._snapshot.pending[documents]
         return [documents[~pending], documents[pending]] if pending.any() else [documents]
 
-    def _scored(self, chosen: Numbers, totals: Reals, legs: Iterable[dict[str, Any]]) -> list[Ranked]:
-        rows = zip(self._snapshot.pks[chosen].tolist(), totals[chosen].tolist(), legs, strict=True)
-        return [(pk, Score(total, leg)) for pk, total, leg in rows]
+    def _scored(
+        self,
+        chosen: Numbers,
+        totals: Reals,
+        legs: Iterable[dict[str, Any]],
+        relevance: Reals | None = None,
+    ) -> list[Ranked]:
+        told = [None] * len(chosen) if relevance is None else relevance.tolist()
+        rows = zip(self._snapshot.pks[chosen].tolist(), totals[chosen].tolist(), legs, told, strict=True)
+        return [(pk, Score(total, leg, one)) for pk, total, leg, one in rows]

@@ -38,18 +38,28 @@ def test_a_common_term_is_not_read_if_another_one_matches(engine: EmbeddedEngine
     assert all("piano" in sql for _texts, sql in found)
 
 
-@pytest.mark.parametrize("query", ["Caroline", "Caroline and her elephant"])
-def test_a_common_term_is_read_if_no_other_one_matches(engine: EmbeddedEngine, talkative: Person, query: str) -> None:
+@pytest.mark.parametrize("query", ["Caroline", "What happened to Caroline?"])
+def test_a_common_term_is_read_if_the_question_has_no_other(
+    engine: EmbeddedEngine, talkative: Person, query: str
+) -> None:
     for _ in range(2):
         assert len(texts(search(engine, talkative.owner, query, top_k=5))) == 5
 
 
-def test_a_common_term_is_read_if_the_other_one_matches_in_other_sessions(
+def test_a_common_term_is_no_reason_for_a_result_unless_the_floor_is_off(
     engine: EmbeddedEngine, talkative: Person
 ) -> None:
     for _ in range(2):
-        everywhere = SearchRequest("Caroline x7x", "keyword", 5)
-        there = SearchRequest("Caroline x7x", "keyword", 5, session_ids=("chat:piano",))
+        assert search(engine, talkative.owner, "Caroline and her elephant", top_k=5) == []
+        assert len(search(engine, talkative.owner, "Caroline and her elephant", top_k=5, min_relevance=0)) == 5
+
+
+def test_without_the_floor_a_common_term_is_read_if_the_other_one_matches_in_other_sessions(
+    engine: EmbeddedEngine, talkative: Person
+) -> None:
+    for _ in range(2):
+        everywhere = SearchRequest("Caroline x7x", "keyword", 5, min_relevance=0)
+        there = SearchRequest("Caroline x7x", "keyword", 5, session_ids=("chat:piano",), min_relevance=0)
         first, second = engine.search(talkative.owner, [everywhere, there])
         assert texts(first.hits)[0] == "Caroline number x7x"
         assert texts(second.hits) == ["Caroline plays the piano"]

@@ -85,7 +85,7 @@ def test_pages_of_another_layout_keep_the_notes_of_an_agent_private(
 
     first(engine, alice.owner)
 
-    found = texts(search(engine, alice.owner, "secret garden code", reader="main"))
+    found = texts(search(engine, alice.owner, "secret garden code", reader="main", min_relevance=0))
     assert SECRET not in found
     assert "A tool wrote of the garden" not in found
     assert SECRET in texts(search(engine, alice.owner, "secret garden code", reader="coder"))
@@ -158,7 +158,7 @@ def test_notes_of_an_agent_stay_private_while_pages_are_written_again(engine: Em
     def search_as_another_agent() -> None:
         try:
             while not is_done.is_set():
-                seen.append(texts(search(engine, alice.owner, "secret garden code", reader="main")))
+                seen.append(texts(search(engine, alice.owner, "secret garden code", reader="main", min_relevance=0)))
         finally:
             connection.close()
 

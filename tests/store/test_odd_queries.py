@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 
 from engines.embedded.engine import EmbeddedEngine
+from store.text.times import query_times
 from tests.conftest import Person
 from tests.store.conftest import NOON_MS, remember, search, text_message, texts
 from tests.store.odd_queries import ODD_QUERIES
@@ -50,5 +52,7 @@ def test_every_pair_of_chinese_characters_finds_its_texts(engine: EmbeddedEngine
         for start in range(len(run) - 1)
     }
     assert len(words) > 120
+    now = datetime.now(UTC)
+    words = {(word, text) for word, text in words if not query_times(word, now).tokens}  # 下月 asks for a time
     missing = [(word, text) for word, text in words if text not in texts(search(engine, alice.owner, word))]
     assert missing == []

@@ -13,13 +13,17 @@ import pytest
 from engines.embedded.engine import EmbeddedEngine
 from store.index.fact_pages import FACTS, ORIGINS
 from store.search import ranking
+from store.search.question import Asked
 from store.search.ranking import (
     ANSWER_WEIGHT,
+    CONTINUED_WEIGHT,
+    EXPECTED_WEIGHT,
     K1,
     NEXT_WEIGHT,
+    PASSAGE_B,
     PREVIOUS_WEIGHT,
     QUESTION_SIGN,
-    RELATED_WEIGHT,
+    RECENCY_WEIGHT,
     SPEAKER_WEIGHT,
     WINDOW_TURNS,
     WINDOW_WEIGHT,
@@ -27,11 +31,12 @@ from store.search.ranking import (
     QueryTerms,
 )
 from store.search.snapshot import Postings, Snapshot
-from store.text.tokens import query_tokens
+from store.text.pronouns import CONTINUATION_SIGN
 from tests.conftest import Person
 from tests.store.conftest import remember, search
 
 HIGHEST = (1 + SPEAKER_WEIGHT) * (K1 + 1 + WINDOW_WEIGHT) + (PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT) * (K1 + 1)
+HIGHEST *= 1 + RECENCY_WEIGHT
 """The most that one term can add to a score, by its weight."""
 
 
@@ -85,13 +90,15 @@ def scores(
     terms: Sequence[str],
     documents: Sequence[Document],
     *,
-    related: Sequence[str] = (),
+    expected: Sequence[str] = (),
+    asked: Asked | None = None,
+    window: Sequence[str] = (),
     count: int = 20,
     tokens: int = 200,
     limit: int = 100,
 ) -> dict[int, dict[str, Any]]:
     """Return the keyword leg of each document by its row id, best first."""
-    all_terms = QueryTerms.of(terms, related)
+    all_terms = QueryTerms.of(terms, expected, asked, window)
     data = snapshot(all_terms.looked_up, documents, count=count, tokens=tokens)
     scored = ranking.score_keywords(data, all_terms, data.postings, ranking.speakers_named(text, data))
     chosen = ranking.best(data.facts, np.flatnonzero(scored.totals > 0), scored.totals, limit)
@@ -107,7 +114,7 @@ def test_a_single_term_scores_by_the_formula() -> None:
     highest = HIGHEST * (idf(100, 1) + idf(100, 0))
     assert score["parts"]["terms"] == pytest.approx(weight / highest)
     assert score["parts"]["context_window"] == pytest.approx(WINDOW_WEIGHT * idf(100, 1) / highest)
-    assert score["score"] == pytest.approx((weight + WINDOW_WEIGHT * idf(100, 1)) / highest)
+    assert score["score"] == pytest.approx((1 + RECENCY_WEIGHT) * (weight + WINDOW_WEIGHT * idf(100, 1)) / highest)
     assert score["matched"] == ["a"]
 
 
@@ -122,23 +129,23 @@ def test_adjacent_turns_share_their_evidence_and_passages_do_not() -> None:
 
 
 def test_a_turn_after_a_question_gains_more() -> None:
-    turns = [Document(1, f"rent flat {QUESTION_SIGN}", place=1), Document(2, "-", place=2)]
-    turns += [Document(3, "rent flat", place=11), Document(4, "-", place=12)]
-    found = {pk: leg["parts"] for pk, leg in scores("rent flat?", ["rent", "flat"], turns).items()}
+    turns = [Document(1, f"rent flat {QUESTION_SIGN}", place=1), Document(2, "lake", place=2)]
+    turns += [Document(3, "rent flat", place=11), Document(4, "lake", place=12)]
+    found = {pk: leg["parts"] for pk, leg in scores("rent flat?", ["rent", "flat", "lake"], turns).items()}
     assert found[2]["neighbors"] == pytest.approx((PREVIOUS_WEIGHT + ANSWER_WEIGHT) * found[1]["terms"])
     assert found[4]["neighbors"] == pytest.approx(PREVIOUS_WEIGHT * found[3]["terms"])
 
 
-def test_the_best_related_word_counts_a_fraction_and_finds_a_memory() -> None:
+def test_the_best_expected_word_counts_a_fraction_and_finds_a_memory() -> None:
     documents = [Document(1, "pet"), Document(2, "dog"), Document(3, "dog cat"), Document(4, "-")]
-    found = scores("pet", ["pet"], documents, related=["dog", "cat"])
+    found = scores("pet", ["pet"], documents, expected=["dog", "cat"])
     assert list(found) == [1, 3, 2]
-    highest = HIGHEST * (idf(20, 1) + RELATED_WEIGHT * idf(20, 1))
-    weight = RELATED_WEIGHT * (K1 + 1) / (1 + K1)
-    assert found[3]["parts"]["related"] == pytest.approx(weight * idf(20, 1) / highest)
-    assert found[2]["parts"]["related"] == pytest.approx(weight * idf(20, 2) / highest)
-    assert (found[3]["matched"], found[3]["related"]) == ([], ["dog", "cat"])
-    assert found[1]["parts"]["related"] == 0
+    highest = HIGHEST * (idf(20, 1) + EXPECTED_WEIGHT * idf(20, 1))
+    weight = EXPECTED_WEIGHT * (K1 + 1) / (1 + K1)
+    assert found[3]["parts"]["expected"] == pytest.approx(weight * idf(20, 1) / highest)
+    assert found[2]["parts"]["expected"] == pytest.approx(weight * idf(20, 2) / highest)
+    assert (found[3]["matched"], found[3]["expected"]) == ([], ["dog", "cat"])
+    assert found[1]["parts"]["expected"] == 0
 
 
 def test_terms_in_the_context_window_of_a_turn_count() -> None:
@@ -186,17 +193,13 @@ def test_equal_context_gives_equal_scores() -> None:
     ]
     twins = [Document(1000 + pk, "t3 t5", place=50 * pk - 20, at=pk) for pk in range(1, 9)]
     found = scores(" ".join(terms), terms, [*conversation, *twins], count=300, tokens=3000, limit=300)
-    assert len({found[one.pk]["score"] for one in twins}) == 1
+    assert len({found[one.pk]["parts"]["context_window"] + found[one.pk]["parts"]["terms"] for one in twins}) == 1
     assert [pk for pk in found if pk > 1000] == [one.pk for one in reversed(twins)]
 
 
-def test_a_turn_next_to_two_query_terms_is_found_without_any() -> None:
-    turns = [Document(1, "rent flat", place=5), Document(2, "-", place=6), Document(3, "-", place=7)]
-    passage = Document(4, "-", place=4, is_turn=False)
-    found = scores("rent flat", ["rent", "flat"], [*turns, passage, Document(5, "-")])
-    assert list(found) == [1, 2]
-    assert found[2]["matched"] == []
-    assert found[2]["parts"]["neighbors"] == pytest.approx(PREVIOUS_WEIGHT * found[1]["parts"]["terms"])
+def test_a_turn_without_any_word_of_the_query_is_not_found() -> None:
+    turns = [Document(1, "rent flat", place=5), Document(2, "-", place=6), Document(3, "-", place=4)]
+    assert list(scores("rent flat", ["rent", "flat"], turns)) == [1]
 
 
 def test_notes_of_tools_gain_nothing_from_their_neighbors() -> None:
@@ -209,21 +212,61 @@ def test_notes_of_tools_gain_nothing_from_their_neighbors() -> None:
     assert found[3]["parts"]["context_window"] < found[1]["parts"]["context_window"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["rent", "2026-05-28", "rent 2026-05-28", "O'Brien", "LT-40", "report_final.pdf", "iPhone15", "付款期限"],
-)
-def test_one_word_or_date_finds_no_neighbors(query: str) -> None:
-    terms = query_tokens(query)
-    turns = [Document(1, " ".join(terms), place=5), Document(2, "-", place=6)]
-    assert list(scores(query, terms, turns)) == [1]
+def test_turns_that_go_on_about_a_subject_are_found_by_its_name_and_rank_with_it() -> None:
+    """The third goes on about the first, too; the fourth is too far away, and the fifth is another session."""
+    he = CONTINUATION_SIGN
+    turns = [Document(1, "tomas", place=1), Document(2, he, place=2), Document(3, f"live {he}", place=3)]
+    others = [Document(4, he, place=4), Document(5, he), Document(6, "live", place=30)]
+    asked = Asked(frozenset(), frozenset({"tomas"}))
+    found = scores("where does tomas live", ["tomas", "live"], [*turns, *others], asked=asked)
+    assert next(iter(found)) == 3
+    assert set(found) == {1, 2, 3, 6}
+    assert found[3]["parts"]["continued"] == pytest.approx(CONTINUED_WEIGHT * found[1]["parts"]["terms"])
+    assert found[1]["parts"]["continued"] == 0
 
 
-@pytest.mark.parametrize("query", ["rent flat", "LT-40 gripper", "供应商付款期限"])
-def test_two_words_find_their_neighbors(query: str) -> None:
-    terms = query_tokens(query)
-    turns = [Document(1, " ".join(terms), place=5), Document(2, "-", place=6)]
-    assert list(scores(query, terms, turns)) == [1, 2]
+def test_only_the_subject_of_a_question_goes_on_in_the_next_turns() -> None:
+    turns = [Document(1, "lake", place=1), Document(2, CONTINUATION_SIGN, place=2)]
+    assert list(scores("the lake", ["lake"], turns, asked=Asked(frozenset(), frozenset()))) == [1]
+
+
+def test_newer_memories_come_first_among_almost_equal_ones_and_passages_have_no_age() -> None:
+    turns = [Document(1, "a", length=10, at=120_000), Document(2, "a", length=10, at=1)]
+    assert list(scores("a", ["a"], turns)) == [1, 2]
+    parts = {pk: leg["parts"] for pk, leg in scores("a", ["a"], turns).items()}
+    assert parts[1]["recency"] == pytest.approx(2 * parts[2]["recency"])
+    passages = [one._replace(is_turn=False) for one in turns]
+    assert all(leg["parts"]["recency"] == 0 for leg in scores("a", ["a"], passages).values())
+
+
+def test_the_length_of_a_passage_is_compared_with_passages_and_says_more() -> None:
+    turns = [Document(1, "a", length=10), Document(2, "-", length=10)]
+    passages = [Document(3, "a", length=200, is_turn=False), Document(4, "a", length=400, is_turn=False)]
+    found = {pk: leg["parts"]["terms"] for pk, leg in scores("a", ["a"], [*turns, *passages]).items()}
+    for pk, length, share in ((1, 1, B), (3, 200 / 300, PASSAGE_B), (4, 400 / 300, PASSAGE_B)):
+        expected = (K1 + 1) / (1 + K1 * (1 - share + share * length))
+        assert found[pk] == pytest.approx(expected / HIGHEST)
+
+
+def test_what_is_of_the_time_of_a_question_and_has_a_word_of_it_comes_first() -> None:
+    day = "d:2026-06-09"
+    documents = [Document(1, "roof roof roof"), Document(2, f"roof {day}"), Document(3, day)]
+    found = scores("roof", ["roof"], documents, window=[day])
+    assert next(iter(found)) == 2
+    assert set(found) == {1, 2, 3}
+    assert found[1]["parts"]["time"] == found[3]["parts"]["time"] == 0
+
+
+def test_a_question_for_a_time_alone_finds_what_is_of_it_newest_first() -> None:
+    day = "d:2026-06-09"
+    documents = [
+        Document(1, day, at=5),
+        Document(2, f"do {day}", at=3),
+        Document(3, "do", at=9),
+        Document(4, day, at=7),
+    ]
+    found = scores("do", ["do"], documents, asked=Asked(frozenset({"do"}), frozenset()), window=[day])
+    assert list(found)[:3] == [4, 1, 2]
 
 
 def test_fused_totals_are_the_sum_of_their_parts() -> None:
@@ -237,8 +280,8 @@ def test_fused_totals_are_the_sum_of_their_parts() -> None:
     keyword_scores = keywords.evidence + keywords.context_window
     own = keyword_scores / keyword_scores.max()
     near = 0.75 - 0.6  # of the second: scaled to 0..1, less what a vector has to exceed
-    neighbors = (PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT) * (1 + RELATED_WEIGHT + 0.4)
-    highest = 1 + RELATED_WEIGHT + ranking.VECTOR_WEIGHT + neighbors + ranking.FUSED_SPEAKER_WEIGHT
+    neighbors = (PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT) * (1 + EXPECTED_WEIGHT + 0.4)
+    highest = 1 + EXPECTED_WEIGHT + ranking.VECTOR_WEIGHT + neighbors + ranking.FUSED_SPEAKER_WEIGHT
     shares = keywords.evidence / keyword_scores.max()
     assert keyword_scores[0] < keyword_scores[1]
     assert totals[0] == pytest.approx(own[0] / highest)
@@ -299,4 +342,4 @@ def test_order_and_scores_are_the_same_on_every_database(engine: EmbeddedEngine,
     assert [(turns.index(hit.text), round(hit.score or 0, 12)) for hit in hits] == EXPECTED
 
 
-EXPECTED = [(3, 0.145198471248), (0, 0.14186218871), (4, 0.131977569321), (2, 0.128115388605), (1, 0.0788541991)]
+EXPECTED = [(0, 0.193521994732), (2, 0.185480768851), (3, 0.165689020332), (4, 0.155641336149), (1, 0.105756355681)]

@@ -342,9 +342,9 @@ def test_a_new_query_costs_one_statement_more_than_a_cached_one(
     remember(engine, alice.owner, "automobile", "lake")
     for method, statements in (("keyword", 2), ("hybrid", 3), ("vector", 3)):
         with django_assert_num_queries(statements):
-            assert len(search_result(engine, alice.owner, f"car lake {method}", method=method).hits) >= 1
+            assert len(search_result(engine, alice.owner, f"car lake {method[:3]}", method=method).hits) >= 1
         with django_assert_num_queries(2):
-            assert len(search_result(engine, alice.owner, f"car lake {method}", method=method).hits) >= 1
+            assert len(search_result(engine, alice.owner, f"car lake {method[:3]}", method=method).hits) >= 1
     with django_assert_num_queries(3):
         found = engine.search(alice.owner, [SearchRequest(query, "vector", 1) for query in ("car", "lake")])
     assert [texts(list(one.hits)) for one in found] == [["automobile"], ["lake"]]

@@ -407,6 +407,10 @@ class SearchMeta(BaseModel):
     left_out: int | None = Field(
         None, description="The number of results left out because of `max_tokens`. Absent without it."
     )
+    corrected: dict[str, str] = Field(
+        description="Misspelled words of the query, with the words of the memories that were searched instead.",
+        examples=[{}],
+    )
     hint: str | None = Field(
         None,
         description="How to find more, in the language of `Accept-Language`. Absent unless the default search scopes "
