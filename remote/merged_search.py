@@ -30,10 +30,10 @@ from remote.client.hits import Names, build_result, collect_hits
 from remote.client.queries import Payload, payloads_of, session_ids_in
 from remote.engine_ids import AgentNames
 from store import cover
-from store.search import records
+from store.search import question, records
 from store.search import retrieval as local_search
 from store.search.retrieval import MAX_TERMS, Ranked, hits_of, rank
-from store.text.tokens import query_tokens
+from store.text.tokens import query_tokens, tokenize
 from store.types import Hit, Method, Owner, SearchRequest, SearchResult
 from store.vectors.client import wanted_model
 
@@ -137,6 +137,7 @@ def _search_both(
     if any(map(_is_without_session, chain.from_iterable(hits))) and residue.holds_user(owner.user_id):
         hits = [[hit for hit in of_request if not _is_without_session(hit)] for of_request in hits]
     hits = _with_own_ids(owner, hits)
+    hits = [_judged(request, of_request) for request, of_request in zip(requests, hits, strict=True)]
     not_shown = sources.not_shown(owner, list(chain.from_iterable(hits)))
     hits = [[hit for hit in of_request if hit.memory_id not in not_shown] for of_request in hits]
     if is_filled:
@@ -256,6 +257,21 @@ def _with_local_hits(
         top = max((hit.score for hit in kept if hit.score is not None), default=1.0)
         merged.append([*kept, *_placed(request.query, hits_of(owner, best, rows), top)])
     return merged
+
+
+def _judged(request: SearchRequest, hits: Iterable[Hit]) -> list[Hit]:
+    """Return EverOS's hits with the share of the question's informative words that each contains, above the floor.
+
+    EverOS finds by meaning too, so only a floor that the request sets leaves hits out.
+    """
+    common = question.asked(request.query).common
+    wanted = {token for token in query_tokens(request.query)[:MAX_TERMS] if token not in common}
+    judged = [hit._replace(relevance=_share(wanted, hit.text)) for hit in hits]
+    return [hit for hit in judged if hit.relevance is None or hit.relevance >= (request.min_relevance or 0.0)]
+
+
+def _share(wanted: set[str], text: str) -> float | None:
+    return len(wanted.intersection(tokenize(text))) / len(wanted) if wanted else None
 
 
 def _placed(query: str, hits: Iterable[Hit], top: float) -> Iterator[Hit]:
