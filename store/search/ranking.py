@@ -239,7 +239,9 @@ class ConversationTurns:
         wanted = self._positions[documents]
         following = places.searchsorted(wanted - WINDOW_TURNS)
         is_near = np.append(places, self._size * 2)[following] <= wanted + WINDOW_TURNS
-        covered: Flags = (is_near & self._is_turn[documents]) | np.isin(documents, holding)
+        is_held = np.zeros(len(self._positions), np.bool_)  # faster than isin
+        is_held[holding] = True
+        covered: Flags = (is_near & self._is_turn[documents]) | is_held[documents]
         return covered
 
     def continuations(self, continuing: Flags, postings: Postings) -> tuple[Numbers, Numbers]:
