@@ -1,0 +1,224 @@
+"""Find statements in texts and the slots that questions ask for, in English, Chinese and German.
+
+Rules, not a model: they miss much, and what they find must be right. Questions, plans, wishes, conditions, quotes,
+retellings and jokes say nothing.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
+
+from store.text import questions_en, statements_de, statements_en, statements_more, statements_zh
+from store.text.slots import FRAME, SPEAKER, Slot, Statement
+
+MAX_CHARS: Final = 600
+"""Longer texts are documents or pasted: only their beginning is read."""
+MAX_SENTENCES: Final = 12
+MAX_SENTENCE_CHARS: Final = 240
+
+_ENGLISH_TEXT = "i i'm i've we we're we've my our user the is are what who where which when how now am do"
+_ENGLISH: Final = frozenset(_ENGLISH_TEXT.split())
+_GERMAN_TEXT = """
+    ich wir mein meine meinen meinem meiner unser unsere unseren unserem unserer ist sind wurde wurden der die das
+    den nutzer heißt findet nicht nach wohnt wie wo wer wann welche welches welchen welcher wohin neuer neue
+    neues lautet beträgt kein mehr
+"""
+_GERMAN: Final = frozenset(_GERMAN_TEXT.split())
+_TRIGGERS: Final = (
+    (_ENGLISH - {"the", "do"})
+    | (_GERMAN - {"der", "die", "das", "den", "nach", "nicht", "wie", "wo", "wer", "wann"})
+    | statements_more.SURE
+    | frozenset(
+        [
+            "user's",
+            "was",
+            "been",
+            "got",
+            "moved",
+            "changed",
+            "has",
+            "joined",
+            "quit",
+            "left",
+            "pushed",
+            "switched",
+            "started",
+            "uses",
+            "runs",
+            "lives",
+            "works",
+            "starts",
+            "begins",
+            "opens",
+            "closes",
+            "ends",
+            "leaves",
+            "departs",
+            "costs",
+            "happens",
+            "meets",
+            "comes",
+            "takes",
+            "expires",
+            "listens",
+            "drives",
+            "kostet",
+            "beginnt",
+            "startet",
+            "endet",
+            "läuft",
+            "steht",
+            "öffnet",
+            "schließt",
+            "trinke",
+            "arbeite",
+            "wohne",
+            "fahre",
+            "it's",
+            "postponed",
+            "rescheduled",
+            "migrated",
+            "upgraded",
+            "replaced",
+        ]
+    )
+)
+_KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
+_HAN = re.compile("[\u3041-\u30fa\u3400-\u9fff]")
+_HAN_TRIGGER = re.compile("[是在改换搬叫涨降推提岁升调定减增为住用开吃了不迁：:跳入我坐骑点岁每高重にでを]")
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\d\.)\s+|(?<=\d\.)\s+(?=(?:I|We|My|Our|The|It|Ich|Wir|Mein|Unser|Das|Der|Die)\b)|(?<="
+    r"[。！？；])|\n+"
+)
+_FIRST = re.compile(
+    (
+        r"\b(?:first|original(?:ly)?|initial(?:ly)?|at first|zuerst|originalmente|primer[oa]?|premi[eè]re?|à"
+        r" l'origine|oorspronkelijk|ursprünglich\w*|anfangs|erste[nrs]?)\b|最初|最早|一开始|当初|第一"
+    ),
+    re.IGNORECASE,
+)
+_TITLES: Final = ("Dr. ", "Mr. ", "Mrs. ", "Ms. ", "Prof. ", "St. ", "No. ", "Nr. ", "dr. ", "Str. ")
+_ABBREVIATION = re.compile(r"\b(Dr|dr|Mr|Mrs|Ms|Prof|St|No|Nr|Str)\.\s")
+_CONTINUED = re.compile(r"\b(changed|updated|reset|moved)\. It(?= is\b|'s\b)")
+_MAY_QUOTE = re.compile('["“„「『`>]')
+_QUOTED = re.compile(
+    '["“„]([^"”“]{12,})["”“]|「[^」]{6,}」|『[^』]{6,}』|“[^”]{6,}”|```.*?(?:```|$)|^\\s*>.*$', re.DOTALL | re.MULTILINE
+)
+
+
+class _Language(NamedTuple):
+    """The rules of a language. `is_doubtful` is of sentences, `is_fiction` of texts: they say nothing."""
+
+    statements: Callable[[str], Iterator[Statement]]
+    asked: Callable[[str], Iterator[Slot]]
+    is_about_past: Callable[[str], bool]
+    is_doubtful: Callable[[str], bool] = lambda _sentence: False
+    is_fiction: Callable[[str], bool] = statements_en.is_fiction
+
+
+_OF_MODULES: Final = {
+    name: _Language(rules.statements, questions.asked, questions.is_about_past, rules.is_doubtful, rules.is_fiction)
+    for name, rules, questions in (
+        ("en", statements_en, questions_en),
+        ("zh", statements_zh, statements_zh),
+        ("de", statements_de, statements_de),
+    )
+}
+_OF_TABLES: Final = {
+    name: _Language(
+        partial(statements_more.statements, language=name),
+        partial(statements_more.asked, language=name),
+        partial(statements_more.is_about_past, language=name),
+    )
+    for name in statements_more.LANGUAGES
+}
+_LANGUAGES: Final = {
+    **_OF_MODULES,
+    **_OF_TABLES,
+    "ja": _Language(
+        statements_more.japanese_statements, statements_more.japanese_asked, statements_more.is_japanese_past
+    ),
+}
+
+
+def statements(text: str) -> tuple[Statement, ...]:
+    """Return what a text says of slots, in its order."""
+    return _statements(text[:MAX_CHARS])
+
+
+@lru_cache(maxsize=16_384)
+def _statements(text: str) -> tuple[Statement, ...]:
+    text = text.replace("\u2019", "'")
+    words = set(text.lower().split())
+    if words.isdisjoint(_TRIGGERS) and ": " not in text and (text.isascii() or not _HAN_TRIGGER.search(text)):
+        return ()
+    language = _language_of(text, words)
+    if _MAY_QUOTE.search(text):
+        text = _QUOTED.sub(" ? ", text)
+    if any(title in text for title in _TITLES):
+        text = _ABBREVIATION.sub(r"\1 ", text)
+    if "d. It" in text or "t. It" in text:
+        text = _CONTINUED.sub(r"\1, it", text)
+    found: dict[Statement, None] = {}
+    for sentence in _SENTENCE.split(text)[:MAX_SENTENCES]:
+        if 4 <= len(sentence) <= MAX_SENTENCE_CHARS and "?" not in sentence and "？" not in sentence:
+            said = list(language.statements(sentence)) or list(_framed(sentence))
+            if said and not language.is_doubtful(sentence):
+                found |= dict.fromkeys(said)
+    return () if found and language.is_fiction(text) else tuple(found)
+
+
+def _framed(sentence: str) -> Iterator[Statement]:
+    """Yield the numbers of a sentence about a habit of the speaker, with its other words as the relation."""
+    if len(sentence) > MAX_FRAME_CHARS or not _NUMBER.search(sentence) or not _SPEAKER.match(sentence):
+        return
+    frame, signals = _NOW.subn("", sentence.lower())
+    words = re.sub(r"[\W_]+", " ", _NUMBER.sub("#", frame).replace("#", " n ")).strip()
+    yield Statement(f"{FRAME} {words}", SPEAKER, " ".join(_NUMBER.findall(frame)), "change" if signals else "")
+
+
+MAX_FRAME_CHARS: Final = 80
+_NUMBER = re.compile(r"\d[\d.:,]*\d|\d|[一二两三四五六七八九十]+(?=[杯点个次公小分岁块元天碗片粒])")
+_SPEAKER = re.compile(r"(?:now )?(?:i|we|ich|wir)\b|我|jetzt|ahora|maintenant", re.IGNORECASE)
+_NOW = re.compile(r"\b(?:now|these days|jetzt|nun|ahora|maintenant|agora|adesso)\b|现在|只|目前|了", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1024)
+def asked(question: str) -> tuple[Slot, ...]:
+    """Return the slots that a question asks for, the likeliest first; those of its statements if it is no question."""
+    if len(question) > MAX_SENTENCE_CHARS:
+        return ()
+    question = question.replace("\u2019", "'")
+    found = dict.fromkeys(slot for slot in _language_of_question(question).asked(question) if slot.relation)
+    return tuple(found or slots_of(question))
+
+
+def slots_of(text: str) -> tuple[Slot, ...]:
+    """Return the slots that a text speaks about, without those that no question can ask for."""
+    slots = (statement.slot for statement in statements(text))
+    return tuple(dict.fromkeys(slot for slot in slots if not slot.relation.startswith(FRAME)))
+
+
+def is_about_past(question: str) -> bool:
+    """Return True if a question asks for what was, not for what is: "before", "used to", 以前, "früher"."""
+    return _language_of_question(question).is_about_past(question)
+
+
+def is_about_first(question: str) -> bool:
+    """Return True if a question about the past asks for what was first, not for what was last."""
+    return _FIRST.search(question) is not None
+
+
+def _language_of_question(question: str) -> _Language:
+    return _language_of(question, set(question.lower().rstrip("?!. ").split()))
+
+
+def _language_of(text: str, words: set[str]) -> _Language:
+    if not text.isascii() and _HAN.search(text):
+        return _LANGUAGES["ja" if _KANA.search(text) else "zh"]
+    english, german = len(words & _ENGLISH), len(words & _GERMAN)
+    name, known = statements_more.language_of(words)
+    if known > max(english, german):
+        return _LANGUAGES[name]
+    return _LANGUAGES["de" if german > english else "en"]
