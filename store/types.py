@@ -22,6 +22,8 @@ UNCOUNTED_TYPES: Final = frozenset({"profile", "unprocessed_message"})
 PARTICIPANT_CATEGORY: Final = "full_context_others"
 ENVELOPE: Final = ("sender_name", "tool_calls", "tool_call_id", "is_participant", "utc_offset")
 """The optional fields of a message, which the payloads of memories hold beside `role`."""
+NOT_REPLACED: Final = "not_replaced"
+"""The field of a memory's payload that holds a person's decision: no newer memory replaces it."""
 FILE_SPAN_MS: Final = 10_000
 """Milliseconds reserved in a session for the parts of one file, as each part needs a separate time."""
 
@@ -161,8 +163,8 @@ class Hit(NamedTuple):
 
     `raw` is the record without file contents, in the remote's format also for memories of ours. `legs` explains the
     hit: score and rank per leg, and matched terms. `relevance` is the share of the question that the memory and its
-    context cover, 0..1 for all methods; None if nobody knows. The last fields are those of the row, empty for a memory
-    that only the remote holds.
+    context cover, 0..1 for all methods; None if nobody knows. The other fields are those of the row, empty for a memory
+    of the remote alone. `is_kept`: a person decided that nothing replaces it.
     """
 
     memory_id: str
@@ -181,6 +183,8 @@ class Hit(NamedTuple):
     category: str = ""
     agent_id: str = ""
     is_passage: bool = False
+    is_imported: bool = False
+    is_kept: bool = False
 
     @property
     def is_of_remote(self) -> bool:

@@ -26,6 +26,7 @@ from store.index.schema import PREFIX_CHARS, mark_of
 from store.models import IndexStatistics, Memory, State, owner_values
 from store.text import times
 from store.text.pronouns import CONTINUATION_SIGN, continues
+from store.text.statements import slots_of
 from store.text.tokens import TOKENIZER_VERSION, day_tokens, read
 from store.types import Owner
 
@@ -78,6 +79,7 @@ class IndexEntry(NamedTuple):
 def entry_of(memory: Memory) -> IndexEntry:
     """Return the index entry of a memory. It depends on its row alone: removing needs the same tokens again."""
     tokens, length = _tokens_of(memory)
+    tokens += _slot_tokens(memory)
     if len(tokens) <= MAX_COUNT:
         return IndexEntry(" ".join(tokens), length)
     return IndexEntry.of({token: min(count, MAX_COUNT) for token, count in Counter(tokens).items()}, length)
@@ -209,6 +211,15 @@ def _tokens_of(memory: Memory) -> tuple[list[str], int]:
             tokens += [*words.words, *words.readings, *words.stop_words]
             length += len(words.words)
     return tokens, length
+
+
+def _slot_tokens(memory: Memory) -> list[str]:
+    """Return the tokens of the slots that a fact or a message of the user speaks about; none for other memories."""
+    if memory.chunk_index is not None or memory.payload.get("role", "user") != "user":
+        return []
+    if memory.payload.get("is_participant"):
+        return []
+    return [slot.token for slot in slots_of(memory.text)]
 
 
 @lru_cache(maxsize=1024)

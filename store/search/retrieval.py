@@ -23,9 +23,10 @@ from store.search.ranking import KeywordScores, QueryTerms, Score
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot, places_of
 from store.text.expected import expected_tokens
 from store.text.languages import FOREIGN
+from store.text.statements import asked
 from store.text.times import query_times
 from store.text.tokens import query_readings, query_tokens, without_stop_words
-from store.types import Hit, Owner, SearchRequest, SearchResult
+from store.types import NOT_REPLACED, Hit, Owner, SearchRequest, SearchResult
 from store.vectors import spaces, vector_pages
 from store.vectors.spaces import Serving
 
@@ -92,10 +93,13 @@ def rank(
 
 
 def terms_of(request: SearchRequest, *, with_expected: bool) -> QueryTerms:
-    """Return the terms of a query: its tokens, those of the days that it means, and those that its answer may have."""
+    """Return the terms of a query: its tokens, those of the days that it means and of the slots that it asks for, and words
+    that its answer may have.
+    """
     times = query_times(request.query, request.now or datetime.now(UTC))
     words = query_tokens(times.rest)
-    own = (without_stop_words(words) if times.tokens else words)[:MAX_TERMS]
+    slots = (slot.token for slot in asked(request.query))
+    own = [*(without_stop_words(words) if times.tokens else words)[:MAX_TERMS], *slots]
     expected = expected_tokens(request.query) if with_expected else ()
     readings = query_readings(times.rest)
     if times.tokens and not times.rest.strip():  # "tomorrow" alone may be a word, too
@@ -124,6 +128,8 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.R
                 category=row.category,
                 agent_id=row.agent_id,
                 is_passage=row.chunk_index is not None,
+                is_imported="imported_from" in row.payload,
+                is_kept=bool(row.payload.get(NOT_REPLACED)),
             )
 
 
