@@ -89,7 +89,7 @@ def with_moments(tree: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
     """Return a filter tree with moments for days and words of time ("2026-06-01", "yesterday"), as of `now`.
 
     Days begin and end at midnight where `now` is: an upper bound includes the day. Times without a zone are of that
-    zone, too. What is no time stays, for `parse` to refuse.
+    zone, too. Other values stay, for `parse` to refuse.
     """
     found: dict[str, Any] = {}
     added: list[Mapping[str, Any]] = []

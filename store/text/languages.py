@@ -42,7 +42,7 @@ _STOP_WORDS: Final = {
     "portuguese": "a ao aos as com como da das de dela dele do dos e ela elas ele eles em era essa esse esta este eu "
     "foi ha isso isto ja la lhe mais mas me meu meus minha minhas muito na nao nas nem no nos nossa nosso o onde os ou "
     "para pela pelo por porque qual quando que quem se sem ser seu seus sua suas tem tenho te teu tua um uma voce",
-    "dutch": "aan al als bij dan dat de deze die dit door een en er geen haar had hebben heb heeft hem het hij hoe hun "
+    "dutch": "aan al als bij dan dat de deze die dit een en er geen haar had hebben heb heeft hem het hij hoe hun "
     "ik in is je jij jullie kan maar me mij mijn met na naar niet nog nu of om omdat onder ons onze ook op over te tot "
     "u uit van veel voor waar waarom wanneer was wat we wel welke werd wie wij wordt ze zich zij zijn zo zou",
     "swedish": "alla att av bara blev bli da de dem den denna det detta dig din dina du efter eller en er ett fran for "
