@@ -84,6 +84,7 @@ def find(
         include_profile=False,
         enable_llm_rerank=False,
         filters=filters,
+        history=False,
     )
     hits = [found.hit for found in logged_search(caller.owner, command, interface=caller.interface).results]
     if without_session is not None:

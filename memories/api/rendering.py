@@ -103,7 +103,8 @@ def _result(found: ScopedHit, view: View) -> dict[str, Any]:
         "raw": hit.raw if view.with_raw else {},
     }
     if view.explain:
-        result["explain"] = {"legs": dict(hit.legs), "override_id": found.override_id}
+        links = [one._asdict() for one in found.links]
+        result["explain"] = {"legs": dict(hit.legs), "override_id": found.override_id, "links": links}
     if view.with_context:
         before, after = found.context or ((), ())  # none without a session, or if the remote alone holds the memory
         result["context"] = {"before": [_neighbor(one) for one in before], "after": [_neighbor(one) for one in after]}

@@ -6,9 +6,11 @@ The engine ranks; these rules only reorder, fold and leave out. Each can be swit
 from collections.abc import Sequence
 
 from memories.services import folding
+from memories.services.current import put_current_first
 from memories.services.scoped_hits import ScopedHit, SearchCommand
 
 
 def arrange(found: Sequence[ScopedHit], command: SearchCommand) -> list[ScopedHit]:
     """Return the hits of all scopes in the order of the answer, best first."""
-    return folding.fold(found, command.query) if command.fold else list(found)
+    current = put_current_first(found, command)
+    return folding.fold(current, command.query) if command.fold else current

@@ -36,6 +36,19 @@ class Copy(NamedTuple):
     created_at_ms: int
 
 
+class LinkedMemory(NamedTuple):
+    """Another memory of the answer that a rule links to a hit. `is_newer`: it replaces the hit; else the hit it.
+
+    `relation` names the slot, `rule` and `confidence` are those of `store.text.slots.Link`.
+    """
+
+    memory_id: str
+    is_newer: bool
+    relation: str
+    rule: str
+    confidence: str
+
+
 class ScopedHit(NamedTuple):
     """A hit with its most specific scope, its files, the id of its override and, if requested, its neighbors.
 
@@ -49,3 +62,4 @@ class ScopedHit(NamedTuple):
     context: ContextWindow | None = None
     superseded_by: str | None = None
     copies: tuple[Copy, ...] = ()
+    links: tuple[LinkedMemory, ...] = ()

@@ -24,7 +24,7 @@ from core.persistence.sql import search_lock_on_sqlite
 from engines.registry import get_engine
 from memories import queries
 from memories.queries import ActiveOverride, Decisions
-from memories.services import answers
+from memories.services import answers, current
 from memories.services.folding import fold_copies
 from memories.services.scoped_hits import SCOPES, Scope, ScopedHit, SearchCommand
 from memories.services.zones import with_local_now
@@ -99,7 +99,7 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
             live = [item for item in merged if not decisions.is_deleted(item.hit.memory_id, item.hit.session_id)]
             merged = [_apply_override(item, decisions.overrides.get(item.hit.memory_id)) for item in live]
         merged = answers.arrange(merged, command)
-        found = limit_per_scope(merged, command.top_k)
+        found = current.leave_out_replaced(limit_per_scope(merged, command.top_k), command)
         if results and all(result.is_partly_known for result in results.values()):
             found = _limit_all(found, MOST_PARTLY_KNOWN)
         files = attach(owner, [item.hit for item in found])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -256,6 +256,18 @@ class AttachmentOut(BaseModel):
     )
 
 
+class LinkOut(BaseModel):
+    """A link to another memory of the answer: the newer one replaces the older one."""
+
+    memory_id: MemoryId
+    is_newer: bool = Field(description="True if that memory is the newer one.", examples=[True])
+    relation: str = Field(description="What both say something about.", examples=["phone"])
+    rule: str = Field(description="Why one replaces the other.", examples=["change"])
+    confidence: Literal["high", "low"] = Field(
+        description="`history` false leaves out only what is replaced with high confidence.", examples=["high"]
+    )
+
+
 class Explanation(BaseModel):
     """The reasons for a result."""
 
@@ -265,6 +277,10 @@ class Explanation(BaseModel):
     )
     override_id: str | None = Field(
         description="The override that the text comes from; null without one.", examples=[None]
+    )
+    links: list[LinkOut] = Field(
+        description="The newer memories of the answer that replace it, and the older ones that it replaces.",
+        examples=[[]],
     )
 
 

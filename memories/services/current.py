@@ -1,0 +1,192 @@
+"""Put what is true now before what was true before, by links between the statements of the hits.
+
+Links are computed for each answer from the texts of its hits, so that one counts only while both memories are live and
+the reader may see both. `store.text.statements` finds the statements of a text, `store.text.slots.link_of` says when a
+newer one replaces an older one. This module says which sources may replace which, and orders the hits.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Final, NamedTuple
+
+from memories.services.scoped_hits import LinkedMemory, ScopedHit, SearchCommand
+from store.text import dates
+from store.text.normalize import fold
+from store.text.slots import Link, Statement, link_of
+from store.text.statements import is_about_first, is_about_past, statements
+from store.types import PARTICIPANT_CATEGORY, Hit
+
+_PERSON, _USER, _IMPORT, _PARTICIPANT, _NO_SOURCE = 5, 4, 3, 1, 0
+"""How much a source counts. A weaker one never replaces a stronger one."""
+_OF_ORIGIN: Final = {"panel": _PERSON, "tool": _USER, "embedded": _USER, "extracted": _IMPORT, "upstream": _IMPORT}
+
+
+class _Said(NamedTuple):
+    """The statements of a hit, at its place among the hits, with its source."""
+
+    place: int
+    item: ScopedHit
+    statements: tuple[Statement, ...]
+    speaker: str
+    strength: int
+
+
+class _Replacement(NamedTuple):
+    older: _Said
+    newer: _Said
+    link: Link
+
+
+def put_current_first(found: Sequence[ScopedHit], command: SearchCommand) -> list[ScopedHit]:
+    """Return the hits with newer statements of a slot before older ones, which name them as `superseded_by`.
+
+    The newer one takes the better place of the two, the older one follows. A question about the past gets them the
+    other way round, and one that names a date or month as they were ranked.
+    """
+    replacements = _replacements(found)
+    if not replacements:
+        return list(found)
+    marked = _marked(found, replacements)
+    is_past = is_about_past(command.query)
+    if not is_past and _names_time(command.query):
+        return marked
+    order = list(range(len(found)))
+    for group in _groups(replacements):
+        newest_first = sorted(group, key=lambda place: (-found[place].hit.created_at_ms, place))
+        if is_past:
+            _put(order, _past_first(newest_first, command.query))
+        else:
+            _put(order, newest_first)
+    return [marked[place] for place in order]
+
+
+def leave_out_replaced(found: Sequence[ScopedHit], command: SearchCommand) -> list[ScopedHit]:
+    """Return the hits without those that another of them replaces for certain, if the request asks for no history.
+
+    Call after the answer was cut to its size: what replaces them must be in it.
+    """
+    if command.history or is_about_past(command.query) or _names_time(command.query):
+        return list(found)
+    ids = {item.hit.memory_id for item in found} | {copy.memory_id for item in found for copy in item.copies}
+    return [item for item in found if not (item.superseded_by in ids and _is_certain(item))]
+
+
+def links_among(found: Sequence[ScopedHit]) -> list[tuple[str, str, Link]]:
+    """Return the links among memories as (older, newer, link), both by memory id."""
+    return [(one.older.item.hit.memory_id, one.newer.item.hit.memory_id, one.link) for one in _replacements(found)]
+
+
+def _is_certain(item: ScopedHit) -> bool:
+    return any(one.memory_id == item.superseded_by and one.is_newer and one.confidence == "high" for one in item.links)
+
+
+def _names_time(query: str) -> bool:
+    return bool(dates.extract(fold(query))[0])
+
+
+def _replacements(found: Sequence[ScopedHit]) -> list[_Replacement]:
+    """Return for each hit the newest hit that replaces it, if there is one."""
+    said = list(_said(found))
+    if len(said) < 2:
+        return []
+    newest: dict[int, _Replacement] = {}
+    for first, second in combinations(said, 2):
+        if (one := _replacement(first, second)) and (
+            one.older.place not in newest
+            or one.newer.item.hit.created_at_ms > newest[one.older.place].newer.item.hit.created_at_ms
+        ):
+            newest[one.older.place] = one
+    return list(newest.values())
+
+
+def _said(found: Sequence[ScopedHit]) -> Iterator[_Said]:
+    for place, item in enumerate(found):
+        if (strength := _strength_of(item)) and (of_hit := statements(item.hit.text)):
+            yield _Said(place, item, of_hit, _speaker_of(item.hit), strength)
+
+
+def _is_of_participant(hit: Hit) -> bool:
+    return hit.category == PARTICIPANT_CATEGORY
+
+
+def _strength_of(item: ScopedHit) -> int:
+    """Return how much the source of a hit counts, 0 for assistants, tools and files, which replace nothing."""
+    hit = item.hit
+    if hit.is_passage or hit.memory_type not in {"episode", "unprocessed_message"}:
+        return _NO_SOURCE
+    if _is_of_participant(hit):
+        return _PARTICIPANT
+    if hit.role not in {"", "user"} or (
+        hit.category.startswith("full_context_") and hit.category != "full_context_user"
+    ):
+        return _NO_SOURCE
+    if item.override_id is not None:
+        return _PERSON
+    return _IMPORT if hit.is_imported else _OF_ORIGIN.get(hit.origin, _IMPORT)
+
+
+def _speaker_of(hit: Hit) -> str:
+    """Return who says "I" in a hit: empty for the user, of whom facts speak too."""
+    return hit.sender_id if _is_of_participant(hit) else ""
+
+
+def _replacement(first: _Said, second: _Said) -> _Replacement | None:
+    """Return how the newer of two hits replaces the older one, None for two that have nothing in common."""
+    if first.speaker != second.speaker:
+        return None
+    older, newer = sorted((first, second), key=lambda one: one.item.hit.created_at_ms)
+    if older.item.hit.created_at_ms == newer.item.hit.created_at_ms or older.item.hit.is_kept:
+        return None
+    if newer.strength < older.strength:
+        return None
+    links = [link for new in newer.statements for old in older.statements if (link := link_of(old, new))]
+    if not links:
+        return None
+    link = min(links, key=lambda one: (one.confidence != "high", not one.is_marked))
+    if newer.strength == _PARTICIPANT:
+        link = link._replace(confidence="low")
+    return _Replacement(older, newer, link)
+
+
+def _marked(found: Sequence[ScopedHit], replacements: Sequence[_Replacement]) -> list[ScopedHit]:
+    marked = list(found)
+    for older, newer, link in replacements:
+        older_id, newer_id = older.item.hit.memory_id, newer.item.hit.memory_id
+        if link.is_marked:
+            marked[older.place] = marked[older.place]._replace(superseded_by=newer_id)
+        for place, other, is_newer in ((older.place, newer_id, True), (newer.place, older_id, False)):
+            named = LinkedMemory(other, is_newer, link.relation, link.rule, link.confidence)
+            marked[place] = marked[place]._replace(links=(*marked[place].links, named))
+    return marked
+
+
+def _groups(replacements: Sequence[_Replacement]) -> list[set[int]]:
+    """Return the places that links connect, in sets."""
+    groups: list[set[int]] = []
+    for older, newer, _link in replacements:
+        joined = {older.place, newer.place}
+        apart = []
+        for group in groups:
+            if group & joined:
+                joined |= group
+            else:
+                apart.append(group)
+        groups = [*apart, joined]
+    return groups
+
+
+def _past_first(newest_first: list[int], query: str) -> list[int]:
+    """Return the places with the statement before the present one first, or with the very first one."""
+    if is_about_first(query):
+        return newest_first[::-1]
+    return [*newest_first[1:], newest_first[0]]
+
+
+def _put(order: list[int], wanted: Sequence[int]) -> None:
+    """Put the wanted places in that order, from the best of them on, unless they are in it already."""
+    present = [place for place in order if place in wanted]
+    if present == list(wanted):
+        return
+    start = order.index(present[0])
+    rest = [place for place in order[start:] if place not in wanted]
+    order[start:] = [*wanted, *rest]
