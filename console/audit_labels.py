@@ -39,6 +39,8 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "memory.list": _("Listed memories"),
     "memory.override": _("Edited a memory"),
     "memory.override_undo": _("Reverted an edit"),
+    "memory.keep": _("Marked a memory as not replaced"),
+    "memory.keep_undo": _("Allowed newer memories to replace a memory"),
     "memory.preview": _("Previewed a bulk action"),
     "memory.purge": _("Purged a memory"),
     "memory.restore": _("Restored memories"),

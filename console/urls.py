@@ -37,6 +37,7 @@ urlpatterns = [
     path("m/<int:row>/edit/", memory.change, name="memory-edit"),
     path("m/<int:row>/revert/", memory.revert, name="memory-revert"),
     path("m/<int:row>/delete/", memory.remove, name="memory-delete"),
+    path("m/<int:row>/keep/", memory.keep, name="memory-keep"),
     path("m/<int:row>/restore/", memory.restore, name="memory-restore"),
     path("search/", search.lab, name="lab"),
     path("searches/", search.searches, name="searches"),

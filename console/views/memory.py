@@ -32,7 +32,7 @@ from core.errors import NotFound
 from core.persistence.files import stored_files
 from documents import rendering
 from memories.queries import Event, history, superseded
-from memories.services import decisions, lookup
+from memories.services import decisions, links, lookup
 from memories.services.lookup import MemoryRef
 from resources.models import Resource
 from resources.queries import attachments_of
@@ -40,7 +40,7 @@ from store import browse
 from store.models import State
 from store.neighbors import context_windows
 from store.text.tokens import required_tokens
-from store.types import Position, StoredMemory, Wording
+from store.types import NOT_REPLACED, Position, StoredMemory, Wording
 
 MAX_RELATED: Final = 20
 _EVENT_LABELS: Final = {
@@ -119,6 +119,19 @@ def revert(request: HttpRequest, row: int) -> HttpResponseBase:
     return redirect("console:memory", row=row)
 
 
+@page(CHANGE, "POST")
+def keep(request: HttpRequest, row: int) -> HttpResponseBase:
+    """Decide that no newer memory replaces this one, or end that decision."""
+    found = browse.get(row)
+    is_kept = request.POST.get("kept") == "1"
+    links.set_kept(found.owner.user_pk, _ref(found), is_kept=is_kept, actor=actor_of(request))
+    if is_kept:
+        messages.success(request, _("Saved. No newer memory replaces this one."))
+    else:
+        messages.success(request, _("Saved. A newer memory may replace this one."))
+    return redirect("console:memory", row=row)
+
+
 @page(DELETE, "POST")
 def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
@@ -177,6 +190,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
     is_edited = any(event.values["override_id"] not in undone for event in overrides)
     originals = [event.values["text"] for event in events if event.action == "original"]
     before = originals[-1] if is_edited and originals else None
+    linked = links.links_of(found)
     session_id = found.session_id or ""
     attached = attachments_of(found.owner, [session_id]) if session_id else {}
     # The address opens the transcript at this memory.
@@ -205,11 +219,15 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "session_url": reverse("console:transcript", args=[found.owner.user_pk], query=session),
         "reason": ReasonForm()["reason"],
         "is_hidden": not found.is_live or found.is_session_hidden,
+        "is_kept": bool(found.payload.get(NOT_REPLACED)),
+        "is_replaced": bool(linked.replaced_by),
         "why_hidden": reasons_of([found]).get(found.row),
         "related": [
             (_("Covered by"), queries.covering(found)[:MAX_RELATED]),
             (_("Derived from"), _existing(found, found.sources)),
             (_("Supersedes"), _existing(found, found.supersedes)),
+            (_("Replaced by"), _existing(found, linked.replaced_by)),
+            (_("Replaces"), _existing(found, linked.replaces)),
         ],
     }
 

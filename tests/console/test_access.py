@@ -33,6 +33,7 @@ PAGES = {
     "memory-place": ("get", VIEW),
     "memory-place-image": ("get", VIEW),
     "memory-edit": ("get", CHANGE),
+    "memory-keep": ("post", CHANGE),
     "memory-revert": ("post", CHANGE),
     "memory-delete": ("post", DELETE),
     "memory-restore": ("post", DELETE),
