@@ -207,6 +207,9 @@ def _link_of_named_value(older: Statement, newer: Statement) -> Link | None:
     is_left = newer.relation == LEAVES and older.relation in {"home", "employer", "job", "school", "gym", "bank", "use"}
     if (is_tool or is_left or related <= {"employer", "job"}) and _is_same_value(older.value, ended):
         return Link(older.relation, "named value", "high")
+    if newer.replaces and older.relation not in SINGLE and kinds_of(older.value) <= {"name", "word"}:
+        # "Our test framework is unittest", then "We moved our tests from unittest to pytest".
+        return Link(older.relation, "named value", "low") if _is_same_value(older.value, ended) else None
     return None
 
 
