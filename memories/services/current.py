@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final, NamedTuple
 
+from django.utils import timezone
+
 from memories.services.scoped_hits import LinkedMemory, ScopedHit, SearchCommand
 from store.text import dates
 from store.text.normalize import fold
 from store.text.slots import Link, Statement, link_of
 from store.text.statements import is_about_first, is_about_past, statements
+from store.text.times import query_times
 from store.types import PARTICIPANT_CATEGORY, Hit
 
 _PERSON, _USER, _IMPORT, _PARTICIPANT, _NO_SOURCE = 5, 4, 3, 1, 0
@@ -48,7 +51,7 @@ def put_current_first(found: Sequence[ScopedHit], command: SearchCommand) -> lis
         return list(found)
     marked = _marked(found, replacements)
     is_past = is_about_past(command.query)
-    if not is_past and _names_time(command.query):
+    if not is_past and _names_time(command):
         return marked
     order = list(range(len(found)))
     for group in _groups(replacements):
@@ -65,7 +68,7 @@ def leave_out_replaced(found: Sequence[ScopedHit], command: SearchCommand) -> li
 
     Call after the answer was cut to its size: what replaces them must be in it.
     """
-    if command.history or is_about_past(command.query) or _names_time(command.query):
+    if command.history or is_about_past(command.query) or _names_time(command):
         return list(found)
     ids = {item.hit.memory_id for item in found} | {copy.memory_id for item in found for copy in item.copies}
     return [item for item in found if not (item.superseded_by in ids and _is_certain(item))]
@@ -80,8 +83,11 @@ def _is_certain(item: ScopedHit) -> bool:
     return any(one.memory_id == item.superseded_by and one.is_newer and one.confidence == "high" for one in item.links)
 
 
-def _names_time(query: str) -> bool:
-    return bool(dates.extract(fold(query))[0])
+def _names_time(command: SearchCommand) -> bool:
+    """Return True for a question about a day or a span, whose statements need not be those of today."""
+    if dates.extract(fold(command.query))[0]:
+        return True
+    return bool(query_times(command.query, command.now or timezone.now()).tokens)
 
 
 def _replacements(found: Sequence[ScopedHit]) -> list[_Replacement]:

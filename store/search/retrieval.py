@@ -93,9 +93,7 @@ def rank(
 
 
 def terms_of(request: SearchRequest, *, with_expected: bool) -> QueryTerms:
-    """Return the terms of a query: its tokens, those of the days that it means and of the slots that it asks for, and words
-    that its answer may have.
-    """
+    """Return the terms of a query: its words, the days that it means, its slots, and words of its answer."""
     times = query_times(request.query, request.now or datetime.now(UTC))
     words = query_tokens(times.rest)
     slots = (slot.token for slot in asked(request.query))
