@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from store.text.slots import SLOT_PREFIX
+
 Flags = npt.NDArray[np.bool_]
 Reals = npt.NDArray[np.float64]
 
@@ -63,13 +65,18 @@ def judge(
 ) -> Judged:
     """Judge the terms of a question by the number of the user's memories that contain each.
 
-    `common` are those that never inform or were not read. `memories` are live, `total` those of the statistics.
+    `common` are those that never inform or were not read. `memories` are live, `total` those of the statistics. A slot
+    that no memory fills says nothing, because the words of the question may still find the answer.
     """
     dates = _exact_dates(terms)
     half = memories / 2 if memories >= LEAST_MEMORIES else math.inf
     informs = np.array(
         [
-            count <= half and term not in common and not term.startswith(_STOP_PREFIXES) and dates.get(term, True)
+            count <= half
+            and term not in common
+            and not term.startswith(_STOP_PREFIXES)
+            and dates.get(term, True)
+            and (count > 0 or not term.startswith(SLOT_PREFIX))
             for term, count in zip(terms, containing, strict=True)
         ],
         np.bool_,

@@ -18,7 +18,7 @@ SPEAKER: Final = "me"
 GROUP: Final = "us"
 """The subject of statements about "we", "our" and things without an owner."""
 MAX_TOKEN_CHARS: Final = 64
-_PREFIX: Final = "slot:"
+SLOT_PREFIX: Final = "slot:"
 USES: Final = "use"
 """The relation of a tool whose kind is not known. It has several values."""
 FRAME: Final = "="
@@ -55,10 +55,10 @@ class Slot(NamedTuple):
     @property
     def token(self) -> str:
         """Return the token of the keyword index, at most MAX_TOKEN_CHARS characters without a space."""
-        token = re.sub(r"\s+", "_", _PREFIX + fold(f"{self.relation}:{self.subject}"))
+        token = re.sub(r"\s+", "_", SLOT_PREFIX + fold(f"{self.relation}:{self.subject}"))
         if len(token) <= MAX_TOKEN_CHARS:
             return token
-        return _PREFIX + hashlib.blake2b(token.encode(), digest_size=16).hexdigest()
+        return SLOT_PREFIX + hashlib.blake2b(token.encode(), digest_size=16).hexdigest()
 
 
 class Statement(NamedTuple):
