@@ -18,7 +18,7 @@ import zoneinfo
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -33,7 +33,9 @@ _MIME_TYPE = re.compile(r"[^\s/*]+/([^\s/*]+|\*)|\*/\*")
 _HOST_NAME = re.compile(r"[^\s/:*@\[\]]+")
 _ORIGIN = re.compile(r"https?://[^\s/?#@*:][^\s/?#@*]*")
 _MODEL_KINDS = ("embedding", "llm", "vision", "transcription", "rerank")
-_MODEL = re.compile(r"(?P<address>[^#]+)#(?P<model>[^#?]+)(?:\?dimensions=(?P<dimensions>[1-9][0-9]{0,3}))?")
+_MODEL = re.compile(r"(?P<address>[^#]+)#(?P<model>[^#?]+)(?:\?(?P<options>[^#?]+))?")
+_DIMENSIONS = re.compile(r"[1-9][0-9]{0,3}")
+_MAX_NAME_CHARS = 200
 _LOCAL = "local:"
 _MAX_DIMENSIONS = 4096
 _FORMER_MODEL = re.compile(rf"{PREFIX}({'|'.join(_MODEL_KINDS).upper()})_(BASE_URL|MODEL|DIMENSIONS)")
@@ -297,13 +299,31 @@ class Environment:
 
 def _model(name: str, kind: str, value: str, api_key: str) -> ModelAddress:
     found = _MODEL.fullmatch(value)
-    dimensions = int((found and found["dimensions"]) or 0)
-    if not found or dimensions > (_MAX_DIMENSIONS if kind == "embedding" else 0):
+    options = _embedding_options(found["options"] or "") if found and kind == "embedding" else {}
+    if not found or options is None or (found["options"] and kind != "embedding"):
         example = f"{kind}=https://host/v1#model"
         forms = f"{example} or {example}?dimensions=1024" if kind == "embedding" else example
         raise ImproperlyConfigured(f"{PREFIX}{name} must name the model of {kind} as in {forms}.")
     address = _checked_url(f"{name} ({kind})", found["address"].rstrip("/"), ("http", "https"), whole=value)
-    return ModelAddress(address, found["model"], api_key, dimensions)
+    prefixes = {option: options[option] for option in ("query_prefix", "text_prefix") if option in options}
+    model = ModelAddress(address, found["model"], api_key, int(options.get("dimensions", 0)), **prefixes)
+    if len(model.identity) > _MAX_NAME_CHARS:
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} must name the model of {kind} and its prefixes in at most {_MAX_NAME_CHARS} characters."
+        )
+    return model
+
+
+def _embedding_options(text: str) -> dict[str, str] | None:
+    """Return the options after the name of an embedding model, None for wrong ones."""
+    try:
+        options = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=True)) if text else {}
+    except ValueError:
+        return None
+    dimensions = options.get("dimensions", "1")
+    is_known = options.keys() <= {"dimensions", "query_prefix", "text_prefix"}
+    is_number = _DIMENSIONS.fullmatch(dimensions) is not None
+    return options if is_known and is_number and int(dimensions) <= _MAX_DIMENSIONS else None
 
 
 def _checked_url(name: str, url: str, schemes: tuple[str, ...], *, whole: str = "") -> str:

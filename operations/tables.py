@@ -41,6 +41,7 @@ from store.models import (
     PendingExtraction,
     PendingMedia,
     Session,
+    TokenVectors,
     VectorPage,
 )
 from store.types import Owner
@@ -201,6 +202,7 @@ LOCAL: tuple[Table, ...] = (
     Table(name="index_statistics", model=IndexStatistics),
     Table(name="index_pages", model=FactPage),
     Table(name="embeddings", model=Embedding, user="memory__user"),
+    Table(name="token_vectors", model=TokenVectors, user="memory__user"),
     Table(name="pending_embeddings", model=PendingEmbedding, user="memory__user"),
     Table(name="vector_pages", model=VectorPage),
     Table(name="pending_extractions", model=PendingExtraction),

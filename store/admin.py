@@ -19,6 +19,7 @@ from store.models import (
     Residue,
     Session,
     SessionCount,
+    TokenVectors,
     VectorPage,
 )
 
@@ -75,6 +76,13 @@ class EmbeddingSpaceAdmin(ReadOnlyAdmin):
 
 @admin.register(Embedding)
 class EmbeddingAdmin(ReadOnlyAdmin):
+    list_display = ("memory", "space")
+    list_filter = ("space",)
+    search_fields = ("memory__memory_id__exact",)
+
+
+@admin.register(TokenVectors)
+class TokenVectorsAdmin(ReadOnlyAdmin):
     list_display = ("memory", "space")
     list_filter = ("space",)
     search_fields = ("memory__memory_id__exact",)

@@ -15,19 +15,19 @@ from typing import Final, NamedTuple
 
 from django.db import DatabaseError, connection, transaction
 from django.db.backends.utils import CursorWrapper
-from django.db.models import Exists, OuterRef, Sum
+from django.db.models import Exists, Model, OuterRef, Sum
 
 from core.persistence import database_errors
 from core.persistence.sql import temporary_data_on_disk
 from store import rollups
 from store.index import fact_pages, keyword, rewriting
 from store.index.keyword import IndexEntry
-from store.models import FactPage, IndexStatistics, Memory, Owned, VectorPage
+from store.models import FactPage, IndexStatistics, Memory, TokenVectors, VectorPage
 from store.text.tokens import TOKENIZER_VERSION
 from store.types import Owner
 from store.vectors import fill as vectors
 from store.vectors import layout as vector_layout
-from store.vectors import vector_pages
+from store.vectors import token_vectors, vector_pages
 
 BATCH_ROWS: Final = 500
 _SAMPLED_OWNERS: Final = 200
@@ -42,14 +42,17 @@ Remove = Callable[[CursorWrapper, Owner, Mapping[int, IndexEntry]], None]
 class Version(NamedTuple):
     """The version of a store: what a column of its rows says of all that this version wrote."""
 
-    rows: type[Owned]
+    rows: type[Model]
     column: str
     value: str | int
+    of_memory: str = ""
+    """The lookup of the memory, for rows without an owner."""
 
     def outdated(self) -> list[Owner]:
         """Return the owners of whom another version wrote rows."""
         others = self.rows._default_manager.exclude(**{self.column: self.value})  # noqa: SLF001  Django documents it
-        return [Owner(*one) for one in others.order_by().values_list(*_OWNER).distinct()]
+        owner = [self.of_memory + name for name in _OWNER]
+        return [Owner(*one) for one in others.order_by().values_list(*owner).distinct()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +181,12 @@ def _rebuild_vectors(owners: Collection[Owner] | None = None) -> Iterator[int]:
     vectors.mark_missing_pending()
 
 
+def _rebuild_tokens(owners: Collection[Owner] | None = None) -> Iterator[int]:
+    """Delete them; the background work on vectors makes them again."""
+    yield from _of_each(owners, lambda owner: iter([token_vectors.empty(owner)]))
+    vectors.mark_missing_pending()
+
+
 def _rebuild_counts(_owners: Collection[Owner] | None = None) -> Iterator[int]:
     with database_errors.database_errors():
         yield from rollups.mend()
@@ -194,6 +203,10 @@ def _owners() -> list[Owner]:
     counted = IndexStatistics.objects.filter(**{name: OuterRef(name) for name in _SCOPE})
     lacking = Memory.objects.filter(~Exists(counted), is_indexed=True).order_by().values_list(*_OWNER).distinct()
     return [Owner(*one) for one in (*IndexStatistics.objects.order_by("pk").values_list(*_OWNER), *lacking)]
+
+
+def _kept_with_vectors(_cursor: CursorWrapper, _owner: Owner, _entries: Collection[object]) -> None:
+    """Do nothing."""
 
 
 def _kept_by_triggers(_cursor: CursorWrapper, _owner: Owner, _entries: Collection[object]) -> None:
@@ -225,6 +238,14 @@ STORES: Final = (
         vectors.remove,
         _rebuild_vectors,
         vectors.differences,
+    ),
+    Derived(
+        "tokens",
+        Version(TokenVectors, "layout", vector_layout.TOKEN_LAYOUT, of_memory="memory__"),
+        _kept_with_vectors,
+        _kept_with_vectors,
+        _rebuild_tokens,
+        token_vectors.differences,
     ),
     Derived("counts", None, _kept_by_triggers, _kept_by_triggers, _rebuild_counts, rollups.differences),
 )

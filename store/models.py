@@ -417,6 +417,7 @@ class EmbeddingSpace(models.Model):
     """The vectors of one model with one number of dimensions. Searches use the active space only.
 
     `knows_other_scripts`: a test showed that the model distinguishes Chinese sentences; None before the test.
+    `reduction` is the matrix for vectors of tokens (`store.vectors.token_vectors`); None for a space without them.
     """
 
     model = models.CharField(_("model"), max_length=200)
@@ -428,6 +429,7 @@ class EmbeddingSpace(models.Model):
     )
     is_active = models.BooleanField(_("is active"), default=False)
     knows_other_scripts = models.BooleanField(_("supports other scripts"), null=True)
+    reduction = models.BinaryField(_("reduction"), null=True)
     last_error = MessageField(_("last error"), blank=True)
     failed_at = models.DateTimeField(_("failed at"), null=True, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
@@ -461,6 +463,26 @@ class Embedding(models.Model):
         verbose_name_plural = _("embeddings")
         constraints = [models.UniqueConstraint(fields=["memory", "space"], name="embedding_of_one_memory")]
         indexes = [models.Index(fields=["space", "digest"], name="embedding_by_text")]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} in {self.space_id}"
+
+
+class TokenVectors(models.Model):
+    """The vectors of a memory's tokens in a space of a model that runs in the process.
+
+    `vectors` is empty for a text without any, such as one in a language that the model does not know.
+    """
+
+    memory = models.ForeignKey(Memory, models.CASCADE, verbose_name=_("memory"), related_name="+", db_index=False)
+    space = models.ForeignKey(EmbeddingSpace, models.CASCADE, verbose_name=_("space"), related_name="+")
+    layout = models.BigIntegerField(_("layout"))
+    vectors = models.BinaryField(_("vectors"))
+
+    class Meta:
+        verbose_name = _("token vectors")
+        verbose_name_plural = _("token vectors")
+        constraints = [models.UniqueConstraint(fields=["memory", "space"], name="token_vectors_of_one_memory")]
 
     def __str__(self) -> str:
         return f"{self.memory_id} in {self.space_id}"

@@ -5,6 +5,7 @@ answer a question among the first ten results, and MRR, 1 / the rank of the firs
 """
 
 import argparse
+import json
 import statistics
 import subprocess
 import sys
@@ -14,12 +15,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import urlopen
 
 from benchmarks.processes import PROJECT, call, gateway, gateway_environment
 from benchmarks.retrieval.questions import Question, QuestionSet, Told, load
 
 DEPTH = 50
 _ADDED_AT_ONCE = 100
+_VECTOR_SECONDS = 600.0
 _BEGAN_MS = 1_700_000_000_000
 """When the first session of a user began, if the file does not say."""
 _TURN_MS = 1000
@@ -51,7 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     missed = any(_is_below(one.name, quality[one.name]) for quality in (alone, among) for one in sets)
     missed |= any(among[name].recall < alone[name].recall - _NOISE for name in alone)
     if options.embedding_url:
-        settings = {"MODELS": f"embedding={options.embedding_url}#{options.embedding_model}"}
+        is_local = options.embedding_url.startswith("local:")
+        model = "" if is_local else f"#{options.embedding_model}"
+        settings = {"MODELS": f"embedding={options.embedding_url}{model}"}
         told = _measure("hybrid, alone", sets, "hybrid", others=0, **settings)
         missed |= any(told[name].recall < alone[name].recall - _NOISE for name in alone)
         missed |= all(told[name].recall <= alone[name].recall + _NOISE for name in alone)
@@ -63,7 +68,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks retrieval", description=__doc__)
     parser.add_argument("--data", type=Path, default=PROJECT.parent / "shared" / "eval", help="the files' folder")
     parser.add_argument("--others", type=int, default=200_000, help="memories of other users beside")
-    parser.add_argument("--embedding-url", default="", help="an endpoint to measure hybrid with")
+    parser.add_argument("--embedding-url", default="", help="an endpoint, or local:/folder, to measure hybrid with")
     parser.add_argument("--embedding-model", default="all-minilm-l6-v2")
     return parser.parse_args(arguments)
 
@@ -80,6 +85,7 @@ def _measure(
         found = {}
         for one in sets:
             keys = {user: _tell(port, one, user, number) for number, user in enumerate(one.told)}
+            _wait_for_vectors(port)
             found[one.name] = _ask_all(port, one, keys, method)
             print(f"{title:40} {one.name:20} {found[one.name]}", flush=True)
     return found
@@ -108,6 +114,17 @@ def _tell(port: int, questions: QuestionSet, user: str, number: int) -> str:
             call(port, "/memories/add", {"session_id": session_id, "messages": messages}, key=key)
         call(port, "/memories/flush", {"session_id": session_id}, key=key)
     return str(key)
+
+
+def _wait_for_vectors(port: int) -> None:
+    deadline = time.monotonic() + _VECTOR_SECONDS
+    while time.monotonic() < deadline:
+        with urlopen(f"http://127.0.0.1:{port}/health") as response:
+            report = json.load(response)
+        if not report["backend"]["data"].get("embeddings", {}).get("pending"):
+            return
+        time.sleep(1)
+    raise TimeoutError("The vectors of the memories are not ready.")
 
 
 def _ask_all(port: int, questions: QuestionSet, keys: dict[str, str], method: str) -> Quality:

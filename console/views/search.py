@@ -35,6 +35,7 @@ _COUNTED_TERMS, _MAX_COUNTED = 12, 1_000
 _LEG_LABELS: Final = {
     "keyword": gettext_lazy("keyword"),
     "vector": gettext_lazy("vector"),
+    "tokens": gettext_lazy("words by meaning"),
     "fused": gettext_lazy("fused"),
     "remote": gettext_lazy("remote"),
 }

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlencode
 
 import orjson
 
@@ -29,7 +30,8 @@ _REJECTED_INPUT: Final = frozenset({400, 413, 422})
 class ModelAddress(NamedTuple):
     """A model of `MEMORY_GATEWAY_MODELS`. `dimensions` 0: as many as an embedding model returns.
 
-    With a `folder`, the model is read from there and runs in the process; it has no address.
+    An embedding model may expect prefixes before queries and texts. With a `folder`, it is read from there and runs in
+    the process; it has no address.
     """
 
     base_url: str
@@ -37,6 +39,15 @@ class ModelAddress(NamedTuple):
     api_key: str = ""
     dimensions: int = 0
     folder: str = ""
+    query_prefix: str = ""
+    text_prefix: str = ""
+
+    @property
+    def identity(self) -> str:
+        """Return the model's name with its prefixes: other prefixes give other vectors."""
+        prefixes = {"query_prefix": self.query_prefix, "text_prefix": self.text_prefix}
+        given = {name: prefix for name, prefix in prefixes.items() if prefix}
+        return f"{self.model}?{urlencode(given, quote_via=quote)}" if given else self.model
 
 
 class EndpointError(GatewayError):

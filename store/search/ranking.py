@@ -44,10 +44,23 @@ ANSWER_WEIGHT = 0.3
 SPEAKER_WEIGHT = 0.4
 WINDOW_WEIGHT = 0.6
 WINDOW_TURNS = 6
-VECTOR_WEIGHT = 0.8
-FUSED_SPEAKER_WEIGHT = 0.4
-_NEAR_VECTOR = 0.6
-"""Neighbors count by the part of their similarity, scaled to 0..1, above this."""
+
+
+class Fusion(NamedTuple):
+    """The weights of a fusion: of a similarity scaled to 0..1, and of a named speaker.
+
+    Neighbors count by the part of their similarity above `near`.
+    """
+
+    leg: str
+    similarity: float
+    near: float
+    speaker: float
+
+
+BY_VECTORS = Fusion("vector", 0.8, 0.6, 0.4)
+BY_TOKENS = Fusion("tokens", 1.5, 0.5, 0.7)
+"""Chosen by leaving out one of three conversations at a time: R@10 +3.7, MRR +4.6 over keyword on the one left out."""
 _NEIGHBOR_WEIGHTS = PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT
 QUESTION_SIGN = "c:?"
 _MINUTE_MS = 60_000
@@ -409,11 +422,15 @@ def _of_terms(postings: Postings, first: int, end: int) -> Postings:
 
 @dataclass(frozen=True, slots=True)
 class FusedScores:
-    """Keyword scores and cosines (NaN: no vector) of one query for all documents of a user, fused into `totals`."""
+    """Keyword scores and cosines (NaN: no vector) of one query for all documents of a user, fused into `totals`.
+
+    `leg` names the cosines in explanations: of whole texts ("vector") or of their tokens ("tokens").
+    """
 
     keywords: KeywordScores
     cosines: Reals
     totals: Reals
+    leg: str
 
     def legs(self, documents: Numbers) -> list[dict[str, dict[str, Any]]]:
         """Return the score and rank of some documents in each leg."""
@@ -424,12 +441,14 @@ class FusedScores:
             for document, rank in zip(documents.tolist(), ranks(cosines, documents), strict=True)
         ]
         return [
-            {name: leg for name, leg in (("keyword", keyword), ("vector", vector)) if leg["score"]}
+            {name: leg for name, leg in (("keyword", keyword), (self.leg, vector)) if leg["score"]}
             for keyword, vector in zip(by_keyword, by_vector, strict=True)
         ]
 
 
-def fuse(facts: Facts, by_keyword: KeywordScores, cosines: Reals, named: Flags) -> FusedScores:
+def fuse(
+    facts: Facts, by_keyword: KeywordScores, cosines: Reals, named: Flags, weights: Fusion = BY_VECTORS
+) -> FusedScores:
     """Fuse keyword scores and cosines into one score; cosines below the radius are NaN."""
     own = by_keyword.evidence + by_keyword.context_window
     # An expected word keeps its fraction of the weight where no word of the query's own is found.
@@ -441,13 +460,13 @@ def fuse(facts: Facts, by_keyword: KeywordScores, cosines: Reals, named: Flags) 
     if (has_vector := ~np.isnan(cosines)).any():
         lowest, highest = np.nanmin(cosines), np.nanmax(cosines)
         similarities = (cosines[has_vector] - lowest) / ((highest - lowest) or 1.0)
-        totals[has_vector] += VECTOR_WEIGHT * similarities
-        near[has_vector] = np.maximum(similarities - _NEAR_VECTOR, 0.0)
+        totals[has_vector] += weights.similarity * similarities
+        near[has_vector] = np.maximum(similarities - weights.near, 0.0)
     totals += by_keyword.turns.neighbor_sums(by_keyword.evidence / best_own + near)
-    totals += FUSED_SPEAKER_WEIGHT * (named & facts["is_turn"])
-    neighbors = _NEIGHBOR_WEIGHTS * (1 + EXPECTED_WEIGHT + 1 - _NEAR_VECTOR)
-    totals /= 1 + EXPECTED_WEIGHT + VECTOR_WEIGHT + neighbors + FUSED_SPEAKER_WEIGHT
-    return FusedScores(by_keyword, cosines, totals)
+    totals += weights.speaker * (named & facts["is_turn"])
+    neighbors = _NEIGHBOR_WEIGHTS * (1 + EXPECTED_WEIGHT + 1 - weights.near)
+    totals /= 1 + EXPECTED_WEIGHT + weights.similarity + neighbors + weights.speaker
+    return FusedScores(by_keyword, cosines, totals, weights.leg)
 
 
 def ranks(values: Reals, documents: Numbers) -> list[int]:

@@ -15,11 +15,11 @@ import numpy as np
 from core.messages import MANAGE, joined
 from core.messages import Translatable as _
 from store.index import keyword
-from store.search import common_terms, floor, question, ranking, records, snapshot, spelling
+from store.search import common_terms, floor, late_interaction, question, ranking, records, snapshot, spelling
 from store.search.candidates import candidate_mask, sessions_of
 from store.search.floor import Flags
 from store.search.plan import SearchPlan, plan_for, space_for
-from store.search.ranking import KeywordScores, QueryTerms, Score
+from store.search.ranking import FusedScores, KeywordScores, QueryTerms, Score
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot, places_of
 from store.text.expected import expected_tokens
 from store.text.languages import FOREIGN
@@ -28,6 +28,7 @@ from store.text.times import query_times
 from store.text.tokens import query_readings, query_tokens, without_stop_words
 from store.types import NOT_REPLACED, Hit, Owner, SearchRequest, SearchResult
 from store.vectors import spaces, vector_pages
+from store.vectors.client import token_client
 from store.vectors.spaces import Serving
 
 INCOMPLETE: Final = _(
@@ -230,8 +231,9 @@ class _Ranker:
         snapshot: Snapshot,
         terms: Mapping[str, QueryTerms],
         all_terms: list[str],
-        unread: Collection[str] = frozenset(),
+        unread: Collection[str] = (),
     ) -> None:
+        """`unread` are common terms whose postings were left out."""
         self._snapshot, self._all_terms, self._unread = snapshot, all_terms, unread
         self._named = {query: ranking.speakers_named(query, snapshot) for query in terms}
         self._keywords = {query: self._keywords_of(query, own) for query, own in terms.items()}
@@ -244,8 +246,8 @@ class _Ranker:
             return self._vector_candidates(request, plan, mask)
         documents = np.flatnonzero(mask)
         keywords = self._keywords[request.query]
-        if plan.method == "hybrid":
-            return self._hybrid(request, plan, keywords, documents)
+        if plan.method == "hybrid" and (fused := self._fused(request, plan, keywords, documents)) is not None:
+            return self._hybrid(request, fused, documents)
         documents = self._above_floor(request, keywords, documents[keywords.totals[documents] > 0])
         chosen = self._select(documents, keywords.totals, self._limit(request))
         legs = keywords.legs(chosen, range(1, len(chosen) + 1))
@@ -347,13 +349,27 @@ class _Ranker:
         count = max(limit, vector_pages.RESCORED)
         return documents if len(documents) <= count else ranking.best(self._snapshot.facts, documents, cosines, count)
 
-    def _hybrid(
+    def _fused(
         self, request: SearchRequest, plan: SearchPlan, keywords: KeywordScores, documents: Numbers
-    ) -> list[Ranked]:
-        cosines, named = self._similarities(request, plan), self._named[request.query]
-        fused = ranking.fuse(self._snapshot.facts, keywords, cosines, named)
+    ) -> FusedScores | None:
+        """Return the fused scores of a query; None if a local model knows too little of it, or of the memories."""
+        facts, named = self._snapshot.facts, self._named[request.query]
+        if token_client() is None:
+            return ranking.fuse(facts, keywords, self._similarities(request, plan), named)
+        if plan.tokens is None:
+            return None
+        query = request.query, plan.tokens, plan.model
+        near = late_interaction.similarities(self._snapshot, keywords, documents, query, self._unread)
+        if near is None:
+            return None
+        near = near if request.radius is None else np.where(near >= request.radius, near, np.nan)
+        return ranking.fuse(facts, keywords, near, named, ranking.BY_TOKENS)
+
+    def _hybrid(self, request: SearchRequest, fused: FusedScores, documents: Numbers) -> list[Ranked]:
+        keywords, cosines = fused.keywords, fused.cosines
         documents = documents[(keywords.totals[documents] > 0) | (cosines[documents] > 0)]
-        near = np.nan_to_num(floor.calibrated(cosines))
+        # Similarities of tokens are high for all memories: they order, and say nothing of the relevance.
+        near = np.nan_to_num(floor.calibrated(cosines)) if fused.leg == "vector" else np.zeros(len(cosines))
         if request.min_relevance != 0:
             passes = ((keywords.totals > 0) & keywords.passes) | (near >= floor.RELATED)
             documents = documents[passes[documents]]

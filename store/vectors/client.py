@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
+from urllib.parse import parse_qsl
 
 import numpy as np
 import numpy.typing as npt
 from django.conf import settings
 
+from core.messages import MANAGE
 from core.messages import Translatable as _
 from core.network.http_client import Deadline
 from core.network.model_endpoint import Endpoint, EndpointError, Pause
@@ -36,12 +38,26 @@ _ENCODED_QUERIES: Final = 200
 """Fewer, because each has the vectors of its tokens too."""
 
 
+OTHER_MODEL: Final = _("The vectors are of another model. Run %(manage)s reembed.", manage=MANAGE)
+
+
 class Model(NamedTuple):
-    """The model of an embedding space. `dimensions` 0: as many as the model returns."""
+    """The model of an embedding space. `dimensions` 0: as many as the model returns.
+
+    `name` includes the prefixes of queries and texts, as options after a `?` (`ModelAddress.identity`).
+    """
 
     name: str
     dimensions: int
     sends_dimensions: bool
+
+    @property
+    def name_at_endpoint(self) -> str:
+        return self.name.partition("?")[0]
+
+    def prefix(self, of: Literal["query_prefix", "text_prefix"]) -> str:
+        """Return what the model expects before each query or text."""
+        return dict(parse_qsl(self.name.partition("?")[2])).get(of, "")
 
 
 class Embedder(ABC):
@@ -79,6 +95,7 @@ class EmbeddingClient(Embedder):
         return self.endpoint.pause
 
     def embed(self, model: Model, texts: Sequence[str], seconds: float = CALL_SECONDS) -> Vectors:
+        texts = [model.prefix("text_prefix") + text[:MAX_CHARS] for text in texts]
         batches = [texts[start : start + MAX_INPUTS] for start in range(0, len(texts), MAX_INPUTS)]
         if len(batches) == 1:
             return self._call(model, batches[0], seconds)
@@ -90,7 +107,7 @@ class EmbeddingClient(Embedder):
     def embed_query(self, model: Model, text: str) -> Vectors:
         if (known := self.cached_query(model, text)) is not None:
             return known
-        vector: Vectors = self._call(model, [text], QUERY_SECONDS)[0]
+        vector: Vectors = self._call(model, [model.prefix("query_prefix") + text[:MAX_CHARS]], QUERY_SECONDS)[0]
         self.cache_query(model, text, vector)
         return vector
 
@@ -109,7 +126,7 @@ class EmbeddingClient(Embedder):
                 self._query_vectors.popitem(last=False)
 
     def _call(self, model: Model, texts: Sequence[str], seconds: float) -> Vectors:
-        body: dict[str, Any] = {"model": model.name, "input": [text[:MAX_CHARS] for text in texts]}
+        body: dict[str, Any] = {"model": model.name_at_endpoint, "input": list(texts)}
         if model.sends_dimensions:
             body["dimensions"] = model.dimensions
         answer = self.endpoint.post("/embeddings", {**body, "encoding_format": "float"}, Deadline.after(seconds))
@@ -159,13 +176,15 @@ class LocalEmbedder(Embedder):
         return self._pause
 
     def embed(self, model: Model, texts: Sequence[str], seconds: float = CALL_SECONDS) -> Vectors:
-        return np.stack([one.pooled for one in self.encode(texts)])
+        return np.stack([one.pooled for one in self.encode(model, texts)])
 
     def embed_query(self, model: Model, text: str) -> Vectors:
+        self._require(model)
         return self.encode_query(text).pooled
 
-    def encode(self, texts: Sequence[str]) -> list[Encoded]:
+    def encode(self, model: Model, texts: Sequence[str]) -> list[Encoded]:
         """Return the vectors of texts and of their tokens. Raises: `EndpointError`."""
+        self._require(model)
         with self._failures():
             return self.model.encode([text[:MAX_CHARS] for text in texts])
 
@@ -173,6 +192,11 @@ class LocalEmbedder(Embedder):
         """Return the vectors of a query and of its tokens, from the cache if possible. Raises: `EndpointError`."""
         with self._failures():
             return self._encode_query(text[:MAX_CHARS])
+
+    def _require(self, model: Model) -> None:
+        """Check that this is the model of a space. Raises: `EndpointError`."""
+        if model.name != self.model.name:
+            raise EndpointError(OTHER_MODEL)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -195,7 +219,7 @@ def wanted_model() -> Model | None:
         return None
     if address.folder:
         return Model(local_model(address.folder).name, 0, sends_dimensions=False)
-    return Model(address.model, address.dimensions, bool(address.dimensions))
+    return Model(address.identity, address.dimensions, bool(address.dimensions))
 
 
 def client() -> Embedder:

@@ -8,9 +8,9 @@ import hashlib
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from django.db import transaction
@@ -21,11 +21,11 @@ from django.utils import timezone
 from core.background.leases import claimed
 from core.persistence.database_errors import database_errors
 from store.index.keyword import IndexEntry
-from store.models import Embedding, EmbeddingSpace, IndexStatistics, Memory, PendingEmbedding, owned_by
+from store.models import Embedding, EmbeddingSpace, IndexStatistics, Memory, PendingEmbedding, TokenVectors, owned_by
 from store.types import Owner
-from store.vectors import spaces, vector_pages
-from store.vectors.client import CALL_SECONDS, MAX_CHARS, Embedder, EndpointError, client, wanted_model
-from store.vectors.layout import HALF
+from store.vectors import spaces, token_vectors, vector_pages
+from store.vectors.client import CALL_SECONDS, MAX_CHARS, Embedder, EndpointError, LocalEmbedder, client, wanted_model
+from store.vectors.layout import HALF, TOKEN_LAYOUT
 
 logger = logging.getLogger("memory_gateway.embeddings")
 
@@ -33,6 +33,16 @@ BATCH: Final = 40
 LEASE: Final = timedelta(seconds=30)
 _DIGEST_BYTES: Final = 16
 _NO_VECTOR: Final = b""
+
+
+class _Computed(NamedTuple):
+    """The vector of a text, and those of its tokens, as they are stored."""
+
+    vector: bytes
+    tokens: bytes = b""
+
+
+_NOTHING: Final = _Computed(_NO_VECTOR)
 
 
 def fill(seconds: float, *, session: int | None = None) -> int:
@@ -79,11 +89,10 @@ def write(space: EmbeddingSpace, memories: Sequence[Memory], source: Embedder, s
     Raises: `EndpointError`.
     """
     texts = {digest_of(memory.text): memory.text for memory in memories}
-    known = Embedding.objects.filter(space=space, digest__in=list(texts)).values_list("digest", "vector")
-    found = {bytes(digest): bytes(vector) for digest, vector in known}
+    found = _known(space, texts)
     for digest, text in texts.items():
         if not text.strip() or (spaces.is_foreign(text) and not space.knows_other_scripts):
-            found[digest] = _NO_VECTOR
+            found[digest] = _NOTHING
     found |= _compute(space, {digest: text for digest, text in texts.items() if digest not in found}, source, seconds)
     by_owner: defaultdict[Owner, list[Memory]] = defaultdict(list)
     for memory in memories:
@@ -104,6 +113,7 @@ def remove(_cursor: CursorWrapper, owner: Owner, entries: Mapping[int, IndexEntr
     PendingEmbedding.objects.filter(pk__in=list(entries)).delete()
     if Embedding.objects.filter(memory__in=list(entries)).delete()[0]:
         vector_pages.remove(owner, entries)
+        TokenVectors.objects.filter(memory__in=list(entries)).delete()
 
 
 def differences(owners: Sequence[Owner]) -> Iterator[str]:
@@ -132,28 +142,52 @@ def digest_of(text: str) -> bytes:
     return hashlib.blake2b(text[:MAX_CHARS].encode("utf-8", "replace"), digest_size=_DIGEST_BYTES).digest()
 
 
-def _compute(space: EmbeddingSpace, texts: dict[bytes, str], source: Embedder, seconds: float) -> dict[bytes, bytes]:
+def _known(space: EmbeddingSpace, texts: Collection[bytes]) -> dict[bytes, _Computed]:
+    """Return what is stored of texts, by digest."""
+    stored = Embedding.objects.filter(space=space, digest__in=list(texts)).values_list("digest", "vector", "memory")
+    known = {bytes(digest): (bytes(vector), memory) for digest, vector, memory in stored}
+    if space.reduction is None:
+        return {digest: _Computed(vector) for digest, (vector, _memory) in known.items()}
+    of_tokens = TokenVectors.objects.filter(
+        space=space, layout=TOKEN_LAYOUT, memory__in=[memory for _vector, memory in known.values()]
+    )
+    tokens = {memory: bytes(data) for memory, data in of_tokens.values_list("memory", "vectors")}
+    return {digest: _Computed(vector, tokens[memory]) for digest, (vector, memory) in known.items() if memory in tokens}
+
+
+def _compute(
+    space: EmbeddingSpace, texts: dict[bytes, str], source: Embedder, seconds: float
+) -> dict[bytes, _Computed]:
     """Return the model's vectors of texts, empty for a text that it refuses while it accepts others."""
     if not texts:
         return {}
-    model = spaces.model_of(space)
+    model, reduction = spaces.model_of(space), token_vectors.reduction_of(space)
+    if reduction is not None and isinstance(source, LocalEmbedder):
+        encoded = source.encode(model, list(texts.values()))
+        knows_all = bool(space.knows_other_scripts)
+        return {
+            digest: _Computed(
+                one.pooled.astype(HALF).tobytes(), token_vectors.codes(text, one, reduction, knows_all=knows_all)
+            )
+            for (digest, text), one in zip(texts.items(), encoded, strict=True)
+        }
     try:
         vectors = source.embed(model, list(texts.values()), seconds)
     except EndpointError as error:
         if not error.is_refusal:
             raise
         if len(texts) > 1:
-            found: dict[bytes, bytes] = {}
+            found: dict[bytes, _Computed] = {}
             for digest, text in texts.items():
                 found |= _compute(space, {digest: text}, source, seconds)
             return found
         source.embed(model, spaces.TEST_SENTENCES[:1], seconds)  # raises if the endpoint refuses any text
         logger.warning("The embedding endpoint refused a text. Searches find it by keyword only.")
-        return dict.fromkeys(texts, _NO_VECTOR)
-    return {digest: vector.astype(HALF).tobytes() for digest, vector in zip(texts, vectors, strict=True)}
+        return dict.fromkeys(texts, _NOTHING)
+    return {digest: _Computed(vector.astype(HALF).tobytes()) for digest, vector in zip(texts, vectors, strict=True)}
 
 
-def _store(owner: Owner, space: EmbeddingSpace, pks: Sequence[int], found: dict[bytes, bytes]) -> None:
+def _store(owner: Owner, space: EmbeddingSpace, pks: Sequence[int], found: dict[bytes, _Computed]) -> None:
     """Store the vectors of an owner's memories that still exist, have the same text and lack a vector."""
     with transaction.atomic():
         memories = Memory.objects.select_for_update().filter(owned_by(owner), pk__in=pks, is_indexed=True)
@@ -162,12 +196,23 @@ def _store(owner: Owner, space: EmbeddingSpace, pks: Sequence[int], found: dict[
         present = set(Embedding.objects.filter(space=space, memory__in=rows).values_list("memory_id", flat=True))
         new = {pk: found[digest] for pk, digest in rows.items() if digest in found and pk not in present}
         Embedding.objects.bulk_create(
-            Embedding(memory_id=pk, space=space, digest=rows[pk], vector=vector) for pk, vector in new.items()
+            Embedding(memory_id=pk, space=space, digest=rows[pk], vector=one.vector) for pk, one in new.items()
         )
-        usable = {pk: np.frombuffer(vector, HALF).astype(np.float32) for pk, vector in new.items() if vector}
+        if space.reduction is not None:
+            _store_tokens(space, {pk: found[digest].tokens for pk, digest in rows.items() if digest in found})
+        usable = {pk: np.frombuffer(one.vector, HALF).astype(np.float32) for pk, one in new.items() if one.vector}
         if usable:
             vector_pages.add(owner, space.pk, list(usable), np.stack(list(usable.values())))
         if space.is_active:
             # Deleted, or not in the index now: indexing marks a memory as pending again.
             unindexed = set(pks).difference(rows)
             PendingEmbedding.objects.filter(pk__in=[*new, *present, *unindexed]).delete()
+
+
+def _store_tokens(space: EmbeddingSpace, found: Mapping[int, bytes]) -> None:
+    TokenVectors.objects.bulk_create(
+        [TokenVectors(memory_id=pk, space=space, layout=TOKEN_LAYOUT, vectors=data) for pk, data in found.items()],
+        update_conflicts=True,
+        unique_fields=["memory", "space"],
+        update_fields=["layout", "vectors"],
+    )

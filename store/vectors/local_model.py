@@ -8,6 +8,7 @@ onnxruntime and tokenizers do all of the work.
 
 import hashlib
 import importlib.util
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -85,8 +86,9 @@ class LocalModel:
         return f"local:{self.folder.name[:_NAME_CHARS]}@{digest.hexdigest()[:_DIGEST_CHARS]}"
 
     def load(self) -> None:
-        """Load the model and try it. Raises: `WrongModelError`."""
+        """Load the model, fingerprint it and try it. Raises: `WrongModelError`."""
         try:
+            _ = self.name
             vector = self.encode_query("try").pooled
         except Exception as error:  # whatever the two libraries say of a wrong file
             raise WrongModelError(f"{self.folder} has no embedding model that can be used: {_line(error)}") from error
@@ -131,6 +133,7 @@ class LocalModel:
 
     @cached_property
     def _session_and_tokenizer(self) -> tuple[Any, Any]:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # its threads do not survive a fork, and it says so
         import onnxruntime  # noqa: PLC0415  of the extra `local-models`
         from tokenizers import Tokenizer  # noqa: PLC0415
 

@@ -79,7 +79,7 @@ def run(wanted: Model, source: Embedder, *, seconds: float = CALL_SECONDS) -> It
             EmbeddingSpace.objects.filter(pk=space.pk).update(is_active=True)
             vectors_spaces.mark_all_pending()  # memories without a vector in the new space
         for old in EmbeddingSpace.objects.exclude(pk=space.pk):
-            for table in ("store_vectorpage", "store_embedding"):
+            for table in ("store_vectorpage", "store_tokenvectors", "store_embedding"):
                 _delete_all(table, old.pk)
             old.delete()
 

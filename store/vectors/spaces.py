@@ -15,7 +15,9 @@ from django.db.backends.utils import CursorWrapper
 from core.persistence.sql import rows, slots
 from store.models import EmbeddingSpace
 from store.text.normalize import UNSPACED
-from store.vectors.client import Embedder, Model, Vectors
+from store.vectors import token_vectors
+from store.vectors.client import Embedder, LocalEmbedder, Model, Vectors
+from store.vectors.layout import TOKEN_LAYOUT
 
 _FOREIGN_SHARE: Final = 0.3
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
@@ -63,10 +65,14 @@ IS_SERVING: Final = """
     AND COALESCE(knows_other_scripts, FALSE) = %s
 """
 """SQL with the values of a `Serving`: the condition that it is still the active row of `store_embeddingspace`."""
-_MISSING: Final = """
+_MISSING: Final = f"""
     SELECT m.id FROM store_memory m CROSS JOIN store_embeddingspace s
-    WHERE s.is_active AND {which} AND NOT EXISTS (
-        SELECT 1 FROM store_embedding e WHERE e.memory_id = m.id AND e.space_id = s.id
+    WHERE s.is_active AND {{which}} AND (
+        NOT EXISTS (SELECT 1 FROM store_embedding e WHERE e.memory_id = m.id AND e.space_id = s.id)
+        OR s.reduction IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM store_tokenvectors t
+            WHERE t.memory_id = m.id AND t.space_id = s.id AND t.layout = {TOKEN_LAYOUT}
+        )
     )
 """
 _MARK_PENDING: Final = f"INSERT INTO store_pendingembedding (memory_id) {_MISSING} ON CONFLICT DO NOTHING"
@@ -134,8 +140,13 @@ def fields_of(wanted: Model) -> dict[str, object]:
 def probe(space: EmbeddingSpace, client: Embedder, seconds: float) -> None:
     """Test the model once: store its number of dimensions and if it supports other scripts. Raises: `EndpointError`.
 
-    If several processes test it at once, the first result counts.
+    If hybrid searches compare tokens, the reduction of their vectors is stored too. If several processes test it at
+    once, the first result counts.
     """
+    if space.reduction is None and isinstance(client, LocalEmbedder) and client.model.settings.token_vectors:
+        reduction = token_vectors.fit(client.encode(model_of(space), token_vectors.samples()))
+        EmbeddingSpace.objects.filter(pk=space.pk, reduction=None).update(reduction=reduction)
+        space.refresh_from_db()
     if space.knows_other_scripts is not None:
         return
     vectors = client.embed(model_of(space), TEST_SENTENCES, seconds)

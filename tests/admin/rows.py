@@ -45,6 +45,7 @@ from store.models import (
     Residue,
     Session,
     SessionCount,
+    TokenVectors,
     VectorPage,
 )
 from tests.agents.oauth.flow import connect
@@ -154,6 +155,10 @@ def embedding_space(number: int) -> EmbeddingSpace:
 
 def embedding(number: int) -> Embedding:
     return Embedding.objects.create(memory=memory(number), space=embedding_space(number), digest=b"1", vector=b"")
+
+
+def token_vectors(number: int) -> TokenVectors:
+    return TokenVectors.objects.create(memory=memory(number), space=embedding_space(number), layout=1, vectors=b"")
 
 
 def vector_page(number: int) -> VectorPage:
@@ -342,6 +347,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     FactPage: fact_page,
     EmbeddingSpace: embedding_space,
     Embedding: embedding,
+    TokenVectors: token_vectors,
     VectorPage: vector_page,
     PendingEmbedding: pending_embedding,
     PendingExtraction: pending_extraction,

@@ -265,6 +265,18 @@ UNSAFE_ANYWHERE = {
         {"MEMORY_GATEWAY_MODELS": "rerank=https://models.example/v1#m?dimensions=3"},
         "MEMORY_GATEWAY_MODELS must name the model of rerank as in rerank=https://host/v1#model.",
     ),
+    "an unknown option of a model": (
+        {"MEMORY_GATEWAY_MODELS": "embedding=https://models.example/v1#m?prefix=query"},
+        "MEMORY_GATEWAY_MODELS must name the model of embedding as in",
+    ),
+    "long prefixes of a model": (
+        {"MEMORY_GATEWAY_MODELS": f"embedding=https://models.example/v1#m?text_prefix={'x' * 300}"},
+        "and its prefixes in at most 200 characters.",
+    ),
+    "a folder without a model": (
+        {"MEMORY_GATEWAY_MODELS": "embedding=local:/nonexistent"},
+        "MEMORY_GATEWAY_MODELS (embedding): ",
+    ),
     "too many dimensions": (
         {"MEMORY_GATEWAY_MODELS": "embedding=https://models.example/v1#m?dimensions=5000"},
         "MEMORY_GATEWAY_MODELS must name the model of embedding as in",
@@ -313,6 +325,14 @@ def test_models_are_read_with_their_keys_and_options() -> None:
         "llm": ModelAddress("http://[::1]/v1", "@cf/qwen3:8b", "sk-1"),
     }
     assert Environment({}, PROJECT).models("MODELS") == {}
+
+
+def test_prefixes_of_an_embedding_model_are_part_of_its_identity() -> None:
+    value = "embedding=https://a.example/v1#e5?dimensions=384&query_prefix=query:%20&text_prefix=passage%3A+"
+    [model] = Environment({"MEMORY_GATEWAY_MODELS": value}, PROJECT).models("MODELS").values()
+    assert (model.query_prefix, model.text_prefix, model.dimensions) == ("query: ", "passage: ", 384)
+    assert model.identity == "e5?query_prefix=query%3A%20&text_prefix=passage%3A%20"
+    assert ModelAddress("https://a.example/v1", "e5").identity == "e5"
 
 
 def test_a_setting_that_needs_an_absent_package_is_refused() -> None:

@@ -281,13 +281,15 @@ def test_fused_totals_are_the_sum_of_their_parts() -> None:
     own = keyword_scores / keyword_scores.max()
     near = 0.75 - 0.6  # of the second: scaled to 0..1, less what a vector has to exceed
     neighbors = (PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT) * (1 + EXPECTED_WEIGHT + 0.4)
-    highest = 1 + EXPECTED_WEIGHT + ranking.VECTOR_WEIGHT + neighbors + ranking.FUSED_SPEAKER_WEIGHT
+    highest = 1 + EXPECTED_WEIGHT + ranking.BY_VECTORS.similarity + neighbors + ranking.BY_VECTORS.speaker
     shares = keywords.evidence / keyword_scores.max()
     assert keyword_scores[0] < keyword_scores[1]
     assert totals[0] == pytest.approx(own[0] / highest)
-    assert totals[1] == pytest.approx((own[1] + ranking.VECTOR_WEIGHT * 0.75 + NEXT_WEIGHT * shares[2]) / highest)
+    assert totals[1] == pytest.approx(
+        (own[1] + ranking.BY_VECTORS.similarity * 0.75 + NEXT_WEIGHT * shares[2]) / highest
+    )
     assert totals[2] == pytest.approx((own[2] + PREVIOUS_WEIGHT * (shares[1] + near)) / highest)
-    assert totals[3] == pytest.approx(ranking.VECTOR_WEIGHT / highest)
+    assert totals[3] == pytest.approx(ranking.BY_VECTORS.similarity / highest)
 
 
 def test_a_named_speaker_adds_a_share_of_the_score() -> None:

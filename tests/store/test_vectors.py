@@ -72,6 +72,23 @@ def assert_all_embedded(owner: Owner) -> None:
     assert not PendingEmbedding.objects.exists()
 
 
+def test_queries_and_texts_are_sent_with_the_prefixes_of_the_model(
+    settings: Any, engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
+) -> None:
+    prefixes = {"query_prefix": "query: ", "text_prefix": "passage: "}
+    settings.MEMORY_GATEWAY_MODELS = {"embedding": ModelAddress(stub.url, "stub", **prefixes)}
+    remember(engine, alice.owner, "We cook soup.")
+    search_result(engine, alice.owner, "dinner")
+    sent = [text for texts in stub.asked for text in texts]
+    assert "passage: We cook soup." in sent
+    assert sent[-1] == "query: dinner"
+    assert {body["model"] for body in stub.bodies} == {"stub"}
+    use_endpoint(settings, stub)
+    assert engine.health(1.0).data["embeddings"]["status"] == "reembed_needed"
+    search_result(engine, alice.owner, "supper")  # in the space that is there
+    assert stub.asked[-1] == ["query: supper"]
+
+
 def test_a_memory_is_found_by_meaning_without_a_shared_word(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
 ) -> None:
