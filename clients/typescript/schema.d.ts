@@ -316,6 +316,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/memories/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make the context of a prompt
+         * @description Make what an agent's prompt should hold: the profile, the facts, and the memories that fit a query.
+         */
+        post: operations["make_context"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/memories/flush": {
         parameters: {
             query?: never;
@@ -852,6 +872,12 @@ export interface components {
              * @description The other people of a group chat, whose messages with role `user` are in this request. Their messages are the caller's memories.
              */
             participants?: components["schemas"]["Participant"][];
+            /**
+             * Timezone
+             * @description The time zone in which the messages were written, which decides on their days: an IANA name, an offset or a city. Absent: that of the caller's profile or of the installation.
+             * @example Asia/Shanghai
+             */
+            timezone?: string | null;
         };
         /**
          * AddData
@@ -886,8 +912,27 @@ export interface components {
             /** @description The memory engine's answer. */
             backend: components["schemas"]["AddBackend"];
             /**
+             * Stored
+             * @description The number of messages that were not skipped.
+             * @example 1
+             */
+            stored: number;
+            /**
+             * Skipped
+             * @description The messages that were not stored: a transcript that is sent again, or messages without content.
+             * @example []
+             */
+            skipped: components["schemas"]["SkippedMessage"][];
+            /**
+             * Redacted
+             * @description The number of values that were masked in texts, by kind: `card`, `secret`, `email`, `phone`. Absent if there are none.
+             */
+            redacted?: {
+                [key: string]: number;
+            } | null;
+            /**
              * Warnings
-             * @description The addresses that were kept as text and not read, and why; absent if there are none.
+             * @description The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if there are none.
              */
             warnings?: components["schemas"]["FieldProblem"][] | null;
         };
@@ -1107,22 +1152,91 @@ export interface components {
             base64: string;
         };
         /**
+         * ContextBody
+         * @description A request for what the prompt of an agent should hold.
+         */
+        ContextBodyRequest: {
+            /**
+             * App Id
+             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
+             */
+            app_id?: string;
+            /**
+             * Project Id
+             * @description The project within the application. Default: `"default"`.
+             */
+            project_id?: string;
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Query
+             * @description What the user asks now. Absent: the newest memories follow the facts.
+             * @example When is the payment due?
+             */
+            query?: string;
+            /**
+             * Conversation Id
+             * @description The conversation that the agent has before it. Its messages are left out.
+             * @example c_456
+             */
+            conversation_id?: string | null;
+            /**
+             * Agent Id
+             * @description The caller's agent. Facts of its other agents are left out.
+             */
+            agent_id?: string | null;
+            /**
+             * Max Tokens
+             * @description The maximum length of the text in tokens, by an upper estimate. Default: `1500`.
+             * @example 800
+             */
+            max_tokens?: number;
+        };
+        /**
          * ContextOut
-         * @description The memories around a result, oldest first, without deleted ones.
+         * @description What the prompt of an agent should hold.
          */
         ContextOut: {
             /**
-             * Before
-             * @description The memories before the result.
-             * @example []
+             * Text
+             * @description The text, marked as data; empty if nothing is known. What changes least comes first.
+             * @example <relevant-memories>
+             *     - [user_memory_fact] Ana is allergic to nuts.
+             *     </relevant-memories>
              */
-            before: components["schemas"]["NeighborOut"][];
+            text: string;
             /**
-             * After
-             * @description The memories after the result.
-             * @example []
+             * Sources
+             * @description The parts of the text, in its order.
              */
-            after: components["schemas"]["NeighborOut"][];
+            sources: components["schemas"]["SourceOut"][];
+        };
+        /**
+         * CopyOut
+         * @description Another memory with the same text, sender and role.
+         */
+        CopyOut: {
+            /**
+             * Id
+             * @description The id of the memory.
+             * @example 613144a3-5245-5052-80e6-47a15e6817f1
+             */
+            id: string;
+            /**
+             * Session Id
+             * @description The memory's session; null for memories without one.
+             * @example chat:c_456
+             */
+            session_id: string | null;
+            /**
+             * Created At
+             * @description The time of the copy.
+             * @example 2026-06-10T10:00:00+00:00
+             */
+            created_at: string;
         };
         /**
          * CreateUserBody
@@ -1367,6 +1481,12 @@ export interface components {
              * @example null
              */
             override_id: string | null;
+            /**
+             * Links
+             * @description The newer memories of the answer that replace it, and the older ones that it replaces.
+             * @example []
+             */
+            links: components["schemas"]["LinkOut"][];
         };
         /**
          * ExternalBody
@@ -1730,6 +1850,43 @@ export interface components {
              * @example false
              */
             is_current: boolean;
+        };
+        /**
+         * LinkOut
+         * @description A link to another memory of the answer: the newer one replaces the older one.
+         */
+        LinkOut: {
+            /**
+             * Memory Id
+             * @description The id of the memory.
+             * @example 613144a3-5245-5052-80e6-47a15e6817f1
+             */
+            memory_id: string;
+            /**
+             * Is Newer
+             * @description True if that memory is the newer one.
+             * @example true
+             */
+            is_newer: boolean;
+            /**
+             * Relation
+             * @description What both say something about.
+             * @example phone
+             */
+            relation: string;
+            /**
+             * Rule
+             * @description Why one replaces the other.
+             * @example change
+             */
+            rule: string;
+            /**
+             * Confidence
+             * @description `history` false leaves out only what is replaced with high confidence.
+             * @example high
+             * @enum {string}
+             */
+            confidence: "high" | "low";
         };
         /**
          * MemoryBody
@@ -2701,7 +2858,7 @@ export interface components {
         };
         /**
          * PlaceOut
-         * @description The place of a passage in its file.
+         * @description The place of a passage in its file, or in a long text.
          */
         PlaceOut: {
             /**
@@ -2734,6 +2891,18 @@ export interface components {
              * @example null
              */
             until_second: number | null;
+            /**
+             * Start
+             * @description The first character of `passage` in the text, from 0.
+             * @example null
+             */
+            start: number | null;
+            /**
+             * End
+             * @description The character after its last.
+             * @example null
+             */
+            end: number | null;
         };
         /**
          * Preferences
@@ -3599,11 +3768,48 @@ export interface components {
              */
             filters?: components["schemas"]["SearchFilter"] | null;
             /**
+             * Min Relevance
+             * @description The least `relevance` of results. Absent: memories that share only common words with the query are left out; 0: they are not.
+             */
+            min_relevance?: number | null;
+            /**
+             * History
+             * @description Also return memories that a newer result replaces, after it. False: leave them out. Default: `true`.
+             */
+            history?: boolean;
+            /**
+             * Fold
+             * @description Return memories of the same text, sender and role once, with `copies`, and questions that repeat the query last. False: return all in the order of their scores. Default: `true`.
+             */
+            fold?: boolean;
+            /**
+             * Now
+             * @description The time from which words such as `yesterday` count, with its time zone. Absent: the present.
+             * @example 2026-06-10T09:00:00+08:00
+             */
+            now?: string | null;
+            /**
+             * Timezone
+             * @description The time zone of the query: an IANA name, an offset or a city. Absent: that of `now`, of the caller's profile or of the installation.
+             * @example Asia/Shanghai
+             */
+            timezone?: string | null;
+            /**
              * Context
              * @description The number of memories to return before and after each result, from the same session. Default: `0`.
              * @example 1
              */
             context?: number;
+            /**
+             * Max Tokens
+             * @description The maximum length of the results without `raw`, in estimated tokens: the last are left out, and the text of a first one that is too long is cut. Absent: no maximum.
+             */
+            max_tokens?: number | null;
+            /**
+             * Max Chars Per Memory
+             * @description The maximum length of each `text`: of a longer one, the part that fits the query best. Absent: texts are whole.
+             */
+            max_chars_per_memory?: number | null;
             /**
              * Explain
              * @description Return `explain` with each result. Default: `false`.
@@ -3694,8 +3900,21 @@ export interface components {
                 [key: string]: components["schemas"]["ScopeMeta"];
             };
             /**
+             * Left Out
+             * @description The number of results left out because of `max_tokens`. Absent without it.
+             */
+            left_out?: number | null;
+            /**
+             * Corrected
+             * @description Misspelled words of the query, with the words of the memories that were searched instead.
+             * @example {}
+             */
+            corrected: {
+                [key: string]: string;
+            };
+            /**
              * Hint
-             * @description How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few results and leave out sessions of the caller.
+             * @description How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few results and leave out sessions of the caller, or `timezone` is unknown.
              */
             hint?: string | null;
         };
@@ -3749,6 +3968,60 @@ export interface components {
              */
             score: number | null;
             /**
+             * Relevance
+             * @description The share of the query that the memory and its context cover, 0 to 1, comparable between searches and methods; null if it is not known.
+             * @example 0.62
+             */
+            relevance: number | null;
+            /**
+             * Sender Id
+             * @description The sender; empty if it is not known.
+             * @example u_123
+             */
+            sender_id: string;
+            /**
+             * Sender Name
+             * @description The sender's name; null without one.
+             * @example null
+             */
+            sender_name: string | null;
+            /**
+             * Role
+             * @description The role of its message; null for other memories.
+             * @example user
+             */
+            role: ("user" | "assistant" | "tool" | "system") | null;
+            /**
+             * Category
+             * @description The category; empty if it is not known.
+             * @example full_context_user
+             */
+            category: string;
+            /**
+             * Timestamp Ms
+             * @description The time it is about, in Unix milliseconds.
+             * @example 1780308000000
+             */
+            timestamp_ms: number;
+            /**
+             * Created At
+             * @description The same time as text.
+             * @example 2026-06-01T10:00:00+00:00
+             */
+            created_at: string;
+            /**
+             * Superseded By
+             * @description The id of a newer memory of the answer that replaces it; null without one.
+             * @example null
+             */
+            superseded_by: string | null;
+            /**
+             * Copies
+             * @description Other memories with the same text, sender and role.
+             * @example []
+             */
+            copies: components["schemas"]["CopyOut"][];
+            /**
              * Source Scope
              * @description The search scope that found it; of several, the most specific.
              * @example resources
@@ -3773,10 +4046,16 @@ export interface components {
              */
             attachments: components["schemas"]["AttachmentOut"][];
             /**
-             * @description Where it stands in its file; null for other memories, and of files that the remote read.
+             * @description Where it stands in its file, or its `passage` in a long text; null for other memories, and of files that the remote read.
              * @example null
              */
             place: components["schemas"]["PlaceOut"] | null;
+            /**
+             * Passage
+             * @description The part of a text of more than 1,200 characters that fits the query best; null for others.
+             * @example null
+             */
+            passage: string | null;
             /**
              * Raw
              * @description The engine's own record, without file contents. Its fields depend on the engine. Empty if the request has `raw` false.
@@ -4013,6 +4292,48 @@ export interface components {
              * @example null
              */
             next_cursor: string | null;
+        };
+        /**
+         * SkippedMessage
+         * @description A message that was not stored.
+         */
+        SkippedMessage: {
+            /**
+             * Index
+             * @description Its position in the request, from 0.
+             * @example 0
+             */
+            index: number;
+            /**
+             * Id
+             * @description The memory that it repeats; null for a message without visible content.
+             */
+            id: string | null;
+        };
+        /**
+         * SourceOut
+         * @description A part of the context.
+         */
+        SourceOut: {
+            /**
+             * Kind
+             * @description `profile`: a profile document; `fact`: a fact about the user; `memory`: another memory.
+             * @example fact
+             * @enum {string}
+             */
+            kind: "profile" | "fact" | "memory";
+            /**
+             * Id
+             * @description The id of the memory; `user` or `work` for a profile document.
+             * @example 613144a3-5245-5052-80e6-47a15e6817f1
+             */
+            id: string;
+            /**
+             * Created At
+             * @description The time that the memory is about; null for a profile document.
+             * @example 2026-06-10T10:00:00+00:00
+             */
+            created_at: string | null;
         };
         /**
          * StoredFiles
@@ -4280,6 +4601,11 @@ export interface components {
                  * @description The maximum number of memories. Default: `30`.
                  */
                 limit?: number;
+                /**
+                 * Max Tokens
+                 * @description The maximum length of the answer, in estimated tokens. Long memories are cut, the last left out. Default: `1500`.
+                 */
+                max_tokens?: number;
             };
             /**
              * Agentid
@@ -5800,6 +6126,37 @@ export interface operations {
             502: components["responses"]["502"];
             503: components["responses"]["503"];
             507: components["responses"]["507"];
+        };
+    };
+    make_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ContextBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The context. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContextOut"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            413: components["responses"]["413"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            502: components["responses"]["502"];
+            503: components["responses"]["503"];
         };
     };
     flush_session: {

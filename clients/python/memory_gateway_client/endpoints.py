@@ -31,7 +31,14 @@ class Memories(Group[S]):
         include_profile: bool | None = None,
         enable_llm_rerank: bool | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_relevance: float | None = None,
+        history: bool | None = None,
+        fold: bool | None = None,
+        now: datetime | None = None,
+        timezone: str | None = None,
         context: int | None = None,
+        max_tokens: int | None = None,
+        max_chars_per_memory: int | None = None,
         explain: bool | None = None,
         raw: bool | None = None,
     ) -> Call[models.SearchAnswer]:
@@ -55,7 +62,14 @@ class Memories(Group[S]):
                 "include_profile": include_profile,
                 "enable_llm_rerank": enable_llm_rerank,
                 "filters": filters,
+                "min_relevance": min_relevance,
+                "history": history,
+                "fold": fold,
+                "now": now,
+                "timezone": timezone,
                 "context": context,
+                "max_tokens": max_tokens,
+                "max_chars_per_memory": max_chars_per_memory,
                 "explain": explain,
                 "raw": raw,
             }
@@ -207,6 +221,7 @@ class Sessions(Group[S]):
         messages: Iterable[models.Message | Mapping[str, Any]],
         *,
         participants: Iterable[models.Participant | Mapping[str, Any]] = (),
+        timezone: str | None = None,
     ) -> Call[models.Added]:
         """Append messages to a session.
 
@@ -221,6 +236,7 @@ class Sessions(Group[S]):
                 "session_id": session_id,
                 "messages": [models.Message.model_validate(one) for one in messages],
                 "participants": [models.Participant.model_validate(one) for one in participants] or None,
+                "timezone": timezone,
             }
             | self._scope,
             is_keyed=True,

@@ -27,6 +27,7 @@ __all__ = [
     "ContentItem",
     "ContentType",
     "Context",
+    "CopyOut",
     "DeletedWebhook",
     "DeliveryStatus",
     "EngineHealth",
@@ -42,6 +43,7 @@ __all__ = [
     "Health",
     "Key",
     "Kind",
+    "LinkOut",
     "Memory",
     "MemoryDecision",
     "MemoryDetail",
@@ -50,7 +52,6 @@ __all__ = [
     "Message",
     "Method",
     "Model",
-    "Neighbor",
     "NewKey",
     "NewUser",
     "NewWebhook",
@@ -80,6 +81,8 @@ __all__ = [
     "SenderDeletion",
     "Session",
     "SessionDecision",
+    "SkippedMessage",
+    "SourceOut",
     "ToolCall",
     "TrashItem",
     "Versioned",
@@ -178,6 +181,17 @@ class Health(Model):
     """Problems of the database, disks or storage folder, in sentences. Absent if there are none."""
 
 
+class CopyOut(Model):
+    """Another memory with the same text, sender and role."""
+
+    id: str
+    """The id of the memory."""
+    session_id: str | None
+    """The memory's session; null for memories without one."""
+    created_at: str
+    """The time of the copy."""
+
+
 class Attachment(Model):
     """A file that a memory mentions or comes from."""
 
@@ -190,7 +204,7 @@ class Attachment(Model):
 
 
 class Place(Model):
-    """The place of a passage in its file."""
+    """The place of a passage in its file, or in a long text."""
 
     page: int | None
     """The page, counted from 1."""
@@ -202,6 +216,25 @@ class Place(Model):
     """Its first second in a recording."""
     until_second: float | None
     """Its last second in a recording."""
+    start: int | None
+    """The first character of `passage` in the text, from 0."""
+    end: int | None
+    """The character after its last."""
+
+
+class LinkOut(Model):
+    """A link to another memory of the answer: the newer one replaces the older one."""
+
+    memory_id: str
+    """The id of the memory."""
+    is_newer: bool
+    """True if that memory is the newer one."""
+    relation: str
+    """What both say something about."""
+    rule: str
+    """Why one replaces the other."""
+    confidence: str
+    """`history` false leaves out only what is replaced with high confidence."""
 
 
 class Explanation(Model):
@@ -211,28 +244,28 @@ class Explanation(Model):
     """The rank, score and matched words for each leg of the search, such as `keyword` and `vector`."""
     override_id: str | None
     """The override that the text comes from; null without one."""
+    links: list[LinkOut]
+    """The newer memories of the answer that replace it, and the older ones that it replaces."""
 
 
-class Neighbor(Model):
-    """A memory next to a result in its session."""
+class SourceOut(Model):
+    """A part of the context."""
 
+    kind: str
+    """`profile`: a profile document; `fact`: a fact about the user; `memory`: another memory."""
     id: str
-    """The id of the memory."""
-    sender_id: str
-    """The sender."""
-    text: str
-    """The text."""
-    timestamp_ms: int
-    """When it was sent, in Unix milliseconds."""
+    """The id of the memory; `user` or `work` for a profile document."""
+    created_at: str | None
+    """The time that the memory is about; null for a profile document."""
 
 
 class Context(Model):
-    """The memories around a result, oldest first, without deleted ones."""
+    """What the prompt of an agent should hold."""
 
-    before: list[Neighbor]
-    """The memories before the result."""
-    after: list[Neighbor]
-    """The memories after the result."""
+    text: str
+    """The text, marked as data; empty if nothing is known. What changes least comes first."""
+    sources: list[SourceOut]
+    """The parts of the text, in its order."""
 
 
 class SearchResult(Model):
@@ -249,6 +282,25 @@ class SearchResult(Model):
     """The text, with the active override."""
     score: float | None
     """The relevance, comparable within one response only; null if the engine gives none."""
+    relevance: float | None
+    """The share of the query that the memory and its context cover, 0 to 1, comparable between searches and methods;
+    null if it is not known."""
+    sender_id: str
+    """The sender; empty if it is not known."""
+    sender_name: str | None
+    """The sender's name; null without one."""
+    role: str | None
+    """The role of its message; null for other memories."""
+    category: str
+    """The category; empty if it is not known."""
+    timestamp_ms: int
+    """The time it is about, in Unix milliseconds."""
+    created_at: str
+    """The same time as text."""
+    superseded_by: str | None
+    """The id of a newer memory of the answer that replaces it; null without one."""
+    copies: list[CopyOut]
+    """Other memories with the same text, sender and role."""
     source_scope: str
     """The search scope that found it; of several, the most specific."""
     resource_id: str | None
@@ -258,7 +310,10 @@ class SearchResult(Model):
     attachments: list[Attachment]
     """The files that the memory mentions or comes from."""
     place: Place | None
-    """Where it stands in its file; null for other memories, and of files that the remote read."""
+    """Where it stands in its file, or its `passage` in a long text; null for other memories, and of files that the
+    remote read."""
+    passage: str | None
+    """The part of a text of more than 1,200 characters that fits the query best; null for others."""
     raw: dict[str, Any]
     """The engine's own record, without file contents. Its fields depend on the engine. Empty if the request has `raw`
     false."""
@@ -296,9 +351,13 @@ class SearchReport(Model):
     """The method that ran."""
     scopes: dict[str, ScopeReport]
     """The statistics by search scope."""
+    left_out: int | None = None
+    """The number of results left out because of `max_tokens`. Absent without it."""
+    corrected: dict[str, str]
+    """Misspelled words of the query, with the words of the memories that were searched instead."""
     hint: str | None = None
     """How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few
-    results and leave out sessions of the caller."""
+    results and leave out sessions of the caller, or `timezone` is unknown."""
 
 
 class SearchAnswer(Model):
@@ -485,6 +544,15 @@ class AddBackend(Model):
     """The engine's result."""
 
 
+class SkippedMessage(Model):
+    """A message that was not stored."""
+
+    index: int
+    """Its position in the request, from 0."""
+    id: str | None
+    """The memory that it repeats; null for a message without visible content."""
+
+
 class Added(Model):
     """The session and the memory engine's answer."""
 
@@ -492,8 +560,16 @@ class Added(Model):
     """The id of the session."""
     backend: AddBackend
     """The memory engine's answer."""
+    stored: int
+    """The number of messages that were not skipped."""
+    skipped: list[SkippedMessage]
+    """The messages that were not stored: a transcript that is sent again, or messages without content."""
+    redacted: dict[str, int] | None = None
+    """The number of values that were masked in texts, by kind: `card`, `secret`, `email`, `phone`. Absent if there are
+    none."""
     warnings: list[FieldProblem] | None = None
-    """The addresses that were kept as text and not read, and why; absent if there are none."""
+    """The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if there are
+    none."""
 
 
 class FlushedMessages(Model):
