@@ -41,7 +41,7 @@ class ContextBody(ScopedBody):
     )
 
 
-class SourceOut(BaseModel):
+class ContextSource(BaseModel):
     """A part of the context."""
 
     kind: Literal["profile", "fact", "memory"] = Field(
@@ -58,14 +58,14 @@ class SourceOut(BaseModel):
     )
 
 
-class ContextOut(BaseModel):
+class PromptContext(BaseModel):
     """What the prompt of an agent should hold."""
 
     text: str = Field(
         description="The text, marked as data; empty if nothing is known. What changes least comes first.",
         examples=["<relevant-memories>\n- [user_memory_fact] Ana is allergic to nuts.\n</relevant-memories>"],
     )
-    sources: list[SourceOut] = Field(description="The parts of the text, in its order.")
+    sources: list[ContextSource] = Field(description="The parts of the text, in its order.")
 
 
 @extend_schema(tags=["memories"])
@@ -76,7 +76,7 @@ class ContextViewSet(ViewSet):
         operation_id="make_context",
         summary="Make the context of a prompt",
         request=request_body(ContextBody),
-        responses={200: success(ContextOut, "The context."), **problems(413, 422, 502)},
+        responses={200: success(PromptContext, "The context."), **problems(413, 422, 502)},
     )
     def make(self, request: Request) -> Response:
         """Make what an agent's prompt should hold: the profile, the facts, and the memories that fit a query."""

@@ -1197,22 +1197,46 @@ export interface components {
         };
         /**
          * ContextOut
-         * @description What the prompt of an agent should hold.
+         * @description The memories around a result, oldest first, without deleted ones.
          */
         ContextOut: {
             /**
-             * Text
-             * @description The text, marked as data; empty if nothing is known. What changes least comes first.
-             * @example <relevant-memories>
-             *     - [user_memory_fact] Ana is allergic to nuts.
-             *     </relevant-memories>
+             * Before
+             * @description The memories before the result.
+             * @example []
              */
-            text: string;
+            before: components["schemas"]["NeighborOut"][];
             /**
-             * Sources
-             * @description The parts of the text, in its order.
+             * After
+             * @description The memories after the result.
+             * @example []
              */
-            sources: components["schemas"]["SourceOut"][];
+            after: components["schemas"]["NeighborOut"][];
+        };
+        /**
+         * ContextSource
+         * @description A part of the context.
+         */
+        ContextSource: {
+            /**
+             * Kind
+             * @description `profile`: a profile document; `fact`: a fact about the user; `memory`: another memory.
+             * @example fact
+             * @enum {string}
+             */
+            kind: "profile" | "fact" | "memory";
+            /**
+             * Id
+             * @description The id of the memory; `user` or `work` for a profile document.
+             * @example 613144a3-5245-5052-80e6-47a15e6817f1
+             */
+            id: string;
+            /**
+             * Created At
+             * @description The time that the memory is about; null for a profile document.
+             * @example 2026-06-10T10:00:00+00:00
+             */
+            created_at: string | null;
         };
         /**
          * CopyOut
@@ -3070,6 +3094,25 @@ export interface components {
             estimated_tokens: number;
         };
         /**
+         * PromptContext
+         * @description What the prompt of an agent should hold.
+         */
+        PromptContext: {
+            /**
+             * Text
+             * @description The text, marked as data; empty if nothing is known. What changes least comes first.
+             * @example <relevant-memories>
+             *     - [user_memory_fact] Ana is allergic to nuts.
+             *     </relevant-memories>
+             */
+            text: string;
+            /**
+             * Sources
+             * @description The parts of the text, in its order.
+             */
+            sources: components["schemas"]["ContextSource"][];
+        };
+        /**
          * RegisteredAnswer
          * @description A registered file and the status of its ingestion.
          */
@@ -4309,31 +4352,6 @@ export interface components {
              * @description The memory that it repeats; null for a message without visible content.
              */
             id: string | null;
-        };
-        /**
-         * SourceOut
-         * @description A part of the context.
-         */
-        SourceOut: {
-            /**
-             * Kind
-             * @description `profile`: a profile document; `fact`: a fact about the user; `memory`: another memory.
-             * @example fact
-             * @enum {string}
-             */
-            kind: "profile" | "fact" | "memory";
-            /**
-             * Id
-             * @description The id of the memory; `user` or `work` for a profile document.
-             * @example 613144a3-5245-5052-80e6-47a15e6817f1
-             */
-            id: string;
-            /**
-             * Created At
-             * @description The time that the memory is about; null for a profile document.
-             * @example 2026-06-10T10:00:00+00:00
-             */
-            created_at: string | null;
         };
         /**
          * StoredFiles
@@ -6147,7 +6165,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ContextOut"];
+                    "application/json": components["schemas"]["PromptContext"];
                 };
             };
             400: components["responses"]["400"];

@@ -80,7 +80,7 @@ def _result(found: ScopedHit, view: View) -> dict[str, Any]:
         "session_id": hit.session_id,
         "text": hit.text if max_chars is None else part.text,
         "score": hit.score,
-        "relevance": hit.relevance,
+        "relevance": None if hit.relevance is None else round(hit.relevance, 4),
         "sender_id": hit.sender_id,
         "sender_name": hit.sender_name or None,
         "role": hit.role if hit.role in _ROLES else None,

@@ -77,6 +77,25 @@ class Memories(Group[S]):
             is_idempotent=True,
         )
 
+    @Endpoint
+    def context(
+        self,
+        *,
+        query: str | None = None,
+        conversation_id: str | None = None,
+        agent_id: str | None = None,
+        max_tokens: int | None = None,
+    ) -> Call[models.PromptContext]:
+        """Make what an agent's prompt should hold: the profile, the facts, and the memories that fit a query."""
+        return call(
+            "POST",
+            "/memories/context",
+            parsed_as(models.PromptContext),
+            body={"query": query, "conversation_id": conversation_id, "agent_id": agent_id, "max_tokens": max_tokens}
+            | self._scope,
+            is_idempotent=True,
+        )
+
     @Listing
     def list(
         self,

@@ -27,6 +27,7 @@ __all__ = [
     "ContentItem",
     "ContentType",
     "Context",
+    "ContextSource",
     "CopyOut",
     "DeletedWebhook",
     "DeliveryStatus",
@@ -52,6 +53,7 @@ __all__ = [
     "Message",
     "Method",
     "Model",
+    "Neighbor",
     "NewKey",
     "NewUser",
     "NewWebhook",
@@ -63,6 +65,7 @@ __all__ = [
     "ProfileVersion",
     "Profiles",
     "Prompt",
+    "PromptContext",
     "RegisteredResource",
     "RemoteDeletions",
     "RemoteResidue",
@@ -82,7 +85,6 @@ __all__ = [
     "Session",
     "SessionDecision",
     "SkippedMessage",
-    "SourceOut",
     "ToolCall",
     "TrashItem",
     "Versioned",
@@ -248,24 +250,26 @@ class Explanation(Model):
     """The newer memories of the answer that replace it, and the older ones that it replaces."""
 
 
-class SourceOut(Model):
-    """A part of the context."""
+class Neighbor(Model):
+    """A memory next to a result in its session."""
 
-    kind: str
-    """`profile`: a profile document; `fact`: a fact about the user; `memory`: another memory."""
     id: str
-    """The id of the memory; `user` or `work` for a profile document."""
-    created_at: str | None
-    """The time that the memory is about; null for a profile document."""
+    """The id of the memory."""
+    sender_id: str
+    """The sender."""
+    text: str
+    """The text."""
+    timestamp_ms: int
+    """When it was sent, in Unix milliseconds."""
 
 
 class Context(Model):
-    """What the prompt of an agent should hold."""
+    """The memories around a result, oldest first, without deleted ones."""
 
-    text: str
-    """The text, marked as data; empty if nothing is known. What changes least comes first."""
-    sources: list[SourceOut]
-    """The parts of the text, in its order."""
+    before: list[Neighbor]
+    """The memories before the result."""
+    after: list[Neighbor]
+    """The memories after the result."""
 
 
 class SearchResult(Model):
@@ -367,6 +371,26 @@ class SearchAnswer(Model):
     """The memories, best first."""
     meta: SearchReport
     """The method that ran, and statistics."""
+
+
+class ContextSource(Model):
+    """A part of the context."""
+
+    kind: str
+    """`profile`: a profile document; `fact`: a fact about the user; `memory`: another memory."""
+    id: str
+    """The id of the memory; `user` or `work` for a profile document."""
+    created_at: str | None
+    """The time that the memory is about; null for a profile document."""
+
+
+class PromptContext(Model):
+    """What the prompt of an agent should hold."""
+
+    text: str
+    """The text, marked as data; empty if nothing is known. What changes least comes first."""
+    sources: list[ContextSource]
+    """The parts of the text, in its order."""
 
 
 class CalledFunction(Model):
