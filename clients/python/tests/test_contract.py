@@ -81,6 +81,7 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "restore_session": ("sessions.restore", {}),
     "revoke_key": ("keys.revoke", {}),
     "rotate_key": ("keys.rotate", {}),
+    "make_context": ("memories.context", {}),
     "search_memories": ("memories.search", {}),
     "undo_override": ("memories.undo_update", {}),
     "upload_resource": ("resources.upload", {}),

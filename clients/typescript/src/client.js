@@ -132,6 +132,16 @@ export class Memories extends Group {
   }
 
   /**
+   * Return what an agent's prompt should hold: the profile, the facts, and the memories that fit `query`.
+   *
+   * @param {Fields<"ContextBodyRequest">} [options]
+   * @returns {Promise<Schemas["PromptContext"]>}
+   */
+  context(options = {}) {
+    return this._call("POST", "/memories/context", { body: { ...this._scope, ...options }, isIdempotent: true });
+  }
+
+  /**
    * Iterate over the memories, newest first.
    *
    * @param {Conditions<"list_memories">} [conditions]

@@ -77,6 +77,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "revoke_key": ("keys.revoke", ["x"]),
     "rotate_key": ("keys.rotate", [REST]),
     "rotate_webhook_secret": ("webhooks.rotateSecret", ["x", REST]),
+    "make_context": ("memories.context", [REST]),
     "search_memories": ("memories.search", ["x", REST]),
     "test_webhook": ("webhooks.test", ["x"]),
     "undo_override": ("memories.undoUpdate", ["x", REST]),
