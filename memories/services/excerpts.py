@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from store.text.normalize import fold_in_place
 from store.text.tokens import query_tokens, tokenize
 
 MAX_CHARS: Final = 1200
@@ -70,7 +71,7 @@ def _best_window(text: str, query: str, max_chars: int) -> tuple[int, int] | Non
     needles = _needles(query) if query else ()
     if not needles:
         return None
-    lower, size = text.replace("İ", "i").lower(), max(max_chars // _BLOCKS, 1)
+    lower, size = fold_in_place(text), max(max_chars // _BLOCKS, 1)
     count = -(-len(text) // size)
     is_in = np.zeros((len(needles), count), np.float64)
     for row, (letters, _token) in enumerate(needles):

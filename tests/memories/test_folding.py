@@ -50,12 +50,12 @@ def scoped(number: int, text: str, **values: Any) -> ScopedHit:
     return ScopedHit(hit, "all_user_memory")
 
 
-@pytest.mark.parametrize("case", cases("duplicates.jsonl"), ids=lambda case: str(case["texts"][0]))
+@pytest.mark.parametrize("case", cases("duplicates.jsonl"), ids=lambda case: str(case["wordings"][0]))
 def test_wordings_of_one_fact_take_two_places_and_others_stay(case: dict[str, Any]) -> None:
-    texts = case["texts"]
+    texts = case["wordings"]
     others = [scoped(10 + number, f"Note {number} is about {word}.") for number, word in enumerate(OTHERS)]
     order = [one.hit.text for one in fold([*(scoped(number, text) for number, text in enumerate(texts)), *others], "")]
-    if case["same"]:
+    if "others" in case:
         assert sum(text in texts for text in order[:10]) <= 2
         assert order.index(others[0].hit.text) <= 2
     else:
