@@ -193,7 +193,7 @@ def test_meta_tells_of_each_scope(alice: Caller, conversation: str, chat: str) -
 def test_explain_says_why(alice: Caller, conversation: str, chat: str) -> None:
     alice.remember(chat, "The garden is green.")
     [found] = alice.found("garden", conversation_id=conversation, explain=True)
-    assert set(found["explain"]) == {"legs", "override_id"}
+    assert set(found["explain"]) == {"legs", "override_id", "links"}
 
 
 @pytest.mark.parametrize(
