@@ -83,10 +83,11 @@ class Score(NamedTuple):
 class QueryTerms(NamedTuple):
     """The distinct tokens of a query, and those of words that its answer is likely to have (`store.text.expected`).
 
-    `looked_up` are all tokens to look up: also the signs of questions and continuations, and `readings` of words, which
-    count as the own token that each of them names. `window` are the tokens of the days that it means; the first stands
-    for all among the own. `common` own tokens never inform; `subjects` are those of whom or what it asks about.
-    `is_attribute`: it asks for one property. `corrected` are tokens that replace misspelled words, by these.
+    `looked_up` are all tokens to look up: also the signs of questions and continuations, and `readings` of words,
+    which count as the own token that each of them names. `window` are the tokens of the days that it means; the first
+    stands for all among the own; `spans` are these days in Unix milliseconds, first <= time < end. `common` own
+    tokens never inform; `subjects` are those of whom or what it asks about. `is_attribute`: it asks for one property.
+    `corrected` are tokens that replace misspelled words, by these.
     """
 
     own: Sequence[str]
@@ -98,6 +99,7 @@ class QueryTerms(NamedTuple):
     subjects: frozenset[str] = frozenset()
     is_attribute: bool = False
     corrected: Mapping[str, str] = MappingProxyType({})
+    spans: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(
@@ -118,6 +120,14 @@ class QueryTerms(NamedTuple):
             return cls(own, expected, looked_up, readings, window)
         common, subjects = asked.common.intersection(own), asked.subjects.intersection(own)
         return cls(own, expected, looked_up, readings, window, common, subjects, asked.is_attribute)
+
+    def with_literal(self, words: Iterable[str]) -> Self:
+        """Return the terms with the words of the window, which find what says them but do not inform."""
+        added = [word for word in dict.fromkeys(words) if word not in self.own]
+        own = (*self.own, *added)
+        looked_up = tuple(dict.fromkeys((*own, *self.looked_up)))
+        readings = {reading: token for reading, token in self.readings.items() if reading not in added}
+        return self._replace(own=own, looked_up=looked_up, readings=readings, common=self.common.union(added))
 
     @property
     def place_of_window(self) -> int:
@@ -404,14 +414,25 @@ def _recency(facts: Facts, documents: Numbers) -> Reals:
     is_sorted = (minutes[1:] >= minutes[:-1]).all()
     ordered = minutes if is_sorted else np.sort(minutes, kind="stable")
     ranks = ordered.searchsorted(minutes[documents], side="right") / max(len(facts), 1)
-    shares: Reals = np.where(_passages(facts)[documents], 0.0, ranks)
+    shares: Reals = np.where(passages_of(facts)[documents], 0.0, ranks)
     return shares
 
 
-def _passages(facts: Facts) -> Flags:
+def passages_of(facts: Facts) -> Flags:
     """Return a mask of the passages of documents."""
     passages: Flags = ~facts["is_turn"] & (facts["origin"] != _EXTRACTED)
     return passages
+
+
+def with_term(postings: Postings, term: int, documents: Numbers) -> Postings:
+    """Return postings with a term once in some documents, which lack it."""
+    if not len(documents):
+        return postings
+    terms = np.concatenate([postings.terms, np.full(len(documents), term)])
+    found = np.concatenate([postings.documents, documents])
+    order = np.lexsort((found, terms))
+    counts = np.concatenate([postings.counts, np.ones(len(documents))])
+    return Postings(terms[order], found[order], counts[order])
 
 
 def _of_terms(postings: Postings, first: int, end: int) -> Postings:
@@ -530,7 +551,7 @@ def _bm25(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:
     if facts["is_turn"].all():
         base = K1 * (1 - B + B * lengths / average)
     else:
-        passages = _passages(facts)
+        passages = passages_of(facts)
         averages = [facts["length"][kind].mean() if kind.any() else average for kind in (~passages, passages)]
         is_passage = passages[postings.documents]
         share = np.where(is_passage, PASSAGE_B, B)

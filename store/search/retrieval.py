@@ -1,7 +1,8 @@
 """Answer any number of search requests with two SQL statements; requests are ranked in memory between them.
 
 A third statement looks up the embedding space if the vector of a query is not cached; another reads common terms that
-were left out, if no other term of a query matches.
+were left out, if no other term of a query matches, or the terms of a query that was changed: a word corrected, or the
+words of a time of which the user has no memory looked up.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -103,7 +104,8 @@ def terms_of(request: SearchRequest, *, with_expected: bool) -> QueryTerms:
     readings = query_readings(times.rest)
     if times.tokens and not times.rest.strip():  # "tomorrow" alone may be a word, too
         readings |= dict.fromkeys(query_tokens(request.query), times.tokens[0])
-    return QueryTerms.of(own, expected, question.asked(request.query), times.tokens, readings)
+    terms = QueryTerms.of(own, expected, question.asked(request.query), times.tokens, readings)
+    return terms._replace(spans=times.spans)
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.Row]) -> Iterable[Hit]:
@@ -161,8 +163,11 @@ def _ranker(
         left_out=left_out,
     )
     ranker, is_complete = _ranker_by_few_terms(owner, terms, read)
-    if with_expected and (corrected := _corrected(keyword.prefix_of(owner), terms, ranker)):
-        terms |= corrected
+    changed = _with_literal_times(terms, ranker)
+    if with_expected:
+        changed |= _corrected(keyword.prefix_of(owner), terms | changed, ranker)
+    if changed:
+        terms |= changed
         ranker, is_complete = _ranker_by_few_terms(owner, terms, read)
     if is_complete or not any(ranker.lacks_common(request) for request in requests if request.query in terms):
         return ranker
@@ -189,6 +194,18 @@ def _ranker_by_few_terms(
     return _Ranker(found.without(common), terms, wanted, unread), not unread
 
 
+def _with_literal_times(terms: Mapping[str, QueryTerms], ranker: "_Ranker") -> dict[str, QueryTerms]:
+    """Return the terms of the queries for a time of which the user has no memory, with the words that name it.
+
+    A memory may say "4 years ago" itself.
+    """
+    return {
+        query: own.with_literal(query_tokens(query))
+        for query, own in terms.items()
+        if own.window and not ranker.has_window(query)
+    }
+
+
 def _corrected(prefix: str, terms: Mapping[str, QueryTerms], ranker: "_Ranker") -> dict[str, QueryTerms]:
     """Return the terms of the queries that have a misspelled word. One SQL statement for each that may have."""
     corrected = {}
@@ -197,9 +214,13 @@ def _corrected(prefix: str, terms: Mapping[str, QueryTerms], ranker: "_Ranker") 
             nearest = spelling.nearest(prefix, words)
             tokens = spelling.corrected_terms(own.own, words, nearest)
             if nearest:
-                corrected[query] = QueryTerms.of(
-                    tokens, own.expected, question.asked(query), own.window, own.readings
-                )._replace(subjects=own.subjects | set(nearest.values()), corrected=nearest)
+                found = QueryTerms.of(tokens, own.expected, question.asked(query), own.window, own.readings)
+                corrected[query] = found._replace(
+                    common=found.common | own.common.intersection(found.own),
+                    subjects=own.subjects | set(nearest.values()),
+                    corrected=nearest,
+                    spans=own.spans,
+                )
     return corrected
 
 
@@ -281,6 +302,11 @@ class _Ranker:
         if request.min_relevance != 0 and keywords.judged.has_content:
             return False
         return not (keywords.evidence > keywords.expected)[candidate_mask(request, self._snapshot)].any()
+
+    def has_window(self, query: str) -> bool:
+        """Return True if a memory of the user is of the time that a query means."""
+        keywords = self._keywords[query]
+        return bool(keywords.judged.is_known[keywords.terms.place_of_window])
 
     def unknown(self, query: str, least_share: float = 0.0) -> set[str]:
         """Return the terms of a query that inform and that no memory holds, if they are a share of what is asked.
@@ -402,7 +428,19 @@ class _Ranker:
             if terms.readings:
                 is_foreign = np.array([term.startswith(FOREIGN) for term in self._all_terms], np.bool_)
                 postings = _merged(postings, is_foreign[self._snapshot.postings.terms][order])
+        if terms.spans:
+            postings = self._with_spans(postings, terms)
         return ranking.score_keywords(self._snapshot, terms, postings, self._named[query], unread=self._unread)
+
+    def _with_spans(self, postings: Postings, terms: QueryTerms) -> Postings:
+        """Return postings with the memories that are of the query's days in the zone of the asker."""
+        facts, place = self._snapshot.facts, terms.place_of_window
+        within = np.zeros(len(facts), np.bool_)
+        for first, end in terms.spans:
+            within |= (facts["at"] >= first) & (facts["at"] < end)
+        within &= ~ranking.passages_of(facts)
+        within[postings.documents[postings.terms == place]] = False
+        return ranking.with_term(postings, place, np.flatnonzero(within))
 
     def _select(self, documents: Numbers, totals: Reals, limit: int) -> Numbers:
         """Return the best memories and the best unprocessed messages, sorted together."""

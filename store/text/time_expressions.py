@@ -505,7 +505,9 @@ _NOT_ENGLISH = tuple(
             r"(?! (?:did|do|was|i)\b)"
         ),
         r"\b(?:every|each|per|other|any|some|one|black|good|taco|cyber|bloody|ruby|super|palm|easter|ash|fat)"
-        r" (?:other )?(?:days?|weeks?|weekends?|months?|years?|night|morning|" + _LONG_WEEKDAYS + r")s?\b",
+        r" (?:other )?(?:days?|weeks?|weekends?|months?|years?|night|morning|"
+        + _LONG_WEEKDAYS
+        + r")s?\b(?! (?:ago|back|before last)\b)",
         rf"\b(?:{_LONG_WEEKDAYS})s\b",
         rf"\b(?:{_LONG_WEEKDAYS})(?:\.com| night (?:football|live|lights|fever)| times| blues)",
         rf"\b(?:from |between )?(?:{_LONG_WEEKDAYS}) (?:to|through|thru|and|until|till) (?:{_LONG_WEEKDAYS})\b",
@@ -539,7 +541,8 @@ _NOT_GERMAN = tuple(
             r"grauer|bis zum|ganze[nr]|vor)\s+morgen\b"
         ),
         (
-            r"\bvon heute auf morgen\b|\bvon gestern(?= (?:sein|bin|bist|ist|sind)\b)|\bschnee von gestern\b"
+            r"\bvon heute auf morgen\b|\bvon gestern(?= (?:sein|bin|bist|ist|sind)\b)|\bnicht von gestern\b"
+            r"|\bschnee von gestern\b"
             r"|\bheute(?:-show|[ -]journal)|\bewig gestern\w*|\bheute oder morgen\b|\bheutzutage\b"
         ),
         rf"{_UNLED}\b(?:die|der|das|den|dem|des) {_GERMAN_POSITION} {_ANY_GERMAN_UNIT}\b",
@@ -557,7 +560,9 @@ _NOT_CHINESE = tuple(
         r"[上下本这]周(?=[期围口边岁刊报游])|[上下本这]月(?=[台球亮饼光票薪])|前天(?=津)|今天下(?=之|大)|哪\S{0,6}最近",
         r"今日头条|明日方舟|明日之后|明天会更好|昨日重现|今日(?:美|资)?(?:说法|资讯)|今天头条|明日香|明日花|昨日青空",
         r"(?<=[以今之然最随])后天(?=天)|(?<!大)后天(?=[性失培形环教养习缺免]|的?努力|的?因素)",
-        r"日本(?=[周月年])|(?<=[海水湖江天])上月|上月(?=[球亮饼光])|下月(?=[球亮光])|(?<=天)下周|网上周",
+        r"日本(?=[周月年])|(?<=[海水湖江天])上月|上月(?=[球亮饼光])|下月(?=[球亮光])",
+        r"(?<=[楼网身早晚线路桌街])上(?=周|月|星期|礼拜)|(?<=[楼底天脚树山桥手乡地])下(?=周|月|星期|礼拜)",
+        r"(?<=[说证表声发])明(?=天[线气文])|[今明昨前后]天(?=线(?![上下]))|[目以之]前(?=[年天晚夜])|(?:周|星期)五(?=餐厅)",
         r"每个?(?:周|星期|礼拜)[末一二三四五六日天]|(?:周|星期)[一二三四五六日天][到至和](?:周|星期)?[一二三四五六日天]",
         r"最近的|离\S{0,10}最近|(?:走|靠|挨|谁|哪里|哪个|哪家)(?:得)?最近",
         r"(?:第|前)[一二三四五六七八九十两\d]+(?:天|周|年|个月)|周末愉快|[一二三四五六七八九十\d]周年",

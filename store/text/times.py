@@ -175,7 +175,7 @@ def _read(text: str, folded: str, today: date, *, is_query: bool = True) -> tupl
     rules, not_meant = _matching(folded, is_query=is_query)
     if not rules:
         return [], folded
-    masked = _TITLE_PARTS.sub(_mask, folded) if '"' in folded or "《" in folded or "「" in folded else folded
+    masked = _TITLE_PARTS.sub(_mask, folded)
     for title in {match[0].casefold() for match in _CAPITAL.finditer(text)}:
         masked = masked.replace(title, _MASK * len(title))
     for pattern in not_meant:
@@ -226,7 +226,10 @@ def _clause(match: re.Match[str]) -> str:
 
 
 # Titles: text in quotation marks, and a time word with a capital letter inside a sentence ("Who sang Yesterday?").
-_TITLE_PARTS = re.compile('"[^"\n]{1,60}"|《[^》\n]{1,60}》|「[^」\n]{1,60}」')
+_TITLE_PARTS = re.compile(
+    r"""(?<!\w)'[^'\n]{1,60}'(?!\w)|"[^"\n]{1,60}"|“[^”\n]{1,60}”|„[^“”"\n]{1,60}[“”"]|‚[^'\n]{1,60}'"""
+    r"|«[^»\n]{1,60}»|»[^«\n]{1,60}«|《[^》\n]{1,60}》|「[^」\n]{1,60}」"
+)
 _CAPITAL = re.compile(
     r"(?<=[a-z0-9,;] )(?:The )?(?:Day (?:After|Before) )?(?:Yesterday|Today|Tomorrow|Tonight)\b"
     r"|(?<=[a-z0-9,;] )(?:Last|This|Next|Every) (?:Week|Month|Year|Night|Weekend|Summer|Winter|Spring|Monday|Tuesday|"
