@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from agents.tools.results import framed, quoted
 from core.token_estimates import cut, estimated_tokens
-from memories.services.excerpts import excerpt
+from memories.services.excerpts import MAX_CHARS, excerpt
 
 MAX_TOKENS: Final = 1500
 """The default length of an answer, in estimated tokens."""
@@ -13,6 +13,8 @@ SMALLEST_MAX_TOKENS: Final = 300
 LARGEST_MAX_TOKENS: Final = 20_000
 _SHARES: Final = 3
 """A long memory takes at most this part of a budget for several."""
+_FIRST: Final = 10
+"""The number of memories, the first ones, that long ones leave room for."""
 _SHORTEST_TEXT: Final = 40
 _REST: Final = 60
 """The tokens kept for the words around the memories."""
@@ -39,7 +41,7 @@ def listed(entries: Sequence[Entry], *, query: str = "", max_tokens: int = MAX_T
     A long text is cut to the part that fits the query best; the last line to what the budget leaves.
     """
     left = max_tokens - estimated_tokens(framed([])) - _REST
-    share = left // min(max(len(entries), 1), _SHARES)
+    share = min(left // min(max(len(entries), 1), _SHARES), _largest_text(entries[:_FIRST], left))
     lines: list[str] = []
     for number, entry in enumerate(entries, start=1):
         room = min(share, left - _frame_tokens(number, entry))
@@ -49,6 +51,18 @@ def listed(entries: Sequence[Entry], *, query: str = "", max_tokens: int = MAX_T
         lines.append(" ".join(filter(None, [f"{number}.", entry.before, text, entry.after])))
         left -= estimated_tokens(lines[-1]) + 1
     return Listed(framed(lines), len(lines))
+
+
+def _largest_text(entries: Sequence[Entry], left: int) -> int:
+    """Return the most tokens of one text with which all entries fit: short ones leave their rest to long ones."""
+    framing = sum(_frame_tokens(number, entry) + 1 for number, entry in enumerate(entries, start=1))
+    left -= framing
+    sizes = sorted(estimated_tokens(quoted(entry.text[:MAX_CHARS])) for entry in entries)
+    for place, size in enumerate(sizes):
+        if size > (most := left // (len(sizes) - place)):
+            return max(most, _SHORTEST_TEXT)
+        left -= size
+    return max(sizes, default=0)
 
 
 def left_out(count: int) -> str:

@@ -77,6 +77,15 @@ def test_many_long_memories_stay_within_the_budget(alice: Person, filler: str) -
                 assert f"{12 - len(ids_in(text))} more did not fit" in text
 
 
+@pytest.mark.parametrize("filler", [ENGLISH, CHINESE])
+def test_ten_long_memories_are_shown_by_default(alice: Person, filler: str) -> None:
+    for number in range(12):
+        say(alice, f"chat:c{number}", f"{filler * 10}The zebra {number} sleeps. {filler * 10}")
+    text, _ = answer(alice, "memory_recall", query="zebra")
+    assert len(ids_in(text)) >= 10
+    assert text.count("zebra") >= 10
+
+
 def test_a_list_that_does_not_fit_goes_on_with_its_cursor(alice: Person) -> None:
     for number in range(30):
         say(alice, f"chat:c{number}", f"{number} {ENGLISH * 10}")
