@@ -21,6 +21,7 @@ _WINDOWS: Final = 6
 _MAX_NEEDLES: Final = 32
 _MAX_PLACES: Final = 4096
 _BOUNDARY = re.compile(r"\n+\s*|[.!?…]+[\"'”’)\]]*\s+|[。！？；]+[”’」』）]*\s*")
+_LONGEST_WORD: Final = 30
 _CUT_SHARE: Final = 4
 """A sentence may end up to this part of an excerpt away from the place of a cut."""
 _DATE_TOKEN = re.compile(r"(?:said-)?(?:d|md|m|mo|w|s|c):")
@@ -83,7 +84,10 @@ def _best_window(text: str, query: str, max_chars: int) -> tuple[int, int] | Non
     weights = np.log(1 + count / np.maximum(is_in.sum(axis=1), 1))
     scores = weights @ windows
     starts = _apart(scores, size)
-    best = max(starts, key=lambda start: (_weight_of(text[start : start + max_chars], needles, weights), -start))
+    best = max(
+        starts,
+        key=lambda start: (_weight_of(text[start : start + max_chars + _LONGEST_WORD], needles, weights), -start),
+    )
     return _centered(lower, best, max_chars, [letters for letters, _token in needles])
 
 
@@ -118,11 +122,11 @@ def _weight_of(text: str, needles: Sequence[tuple[str, str]], weights: Sequence[
 
 def _centered(text: str, start: int, max_chars: int, needles: Sequence[str]) -> tuple[int, int]:
     """Return a window that has the matches of another in its middle."""
-    end = start + max_chars
+    end = start + max_chars + _LONGEST_WORD  # a word may begin in the last block and end after it
     first = [at for letters in needles if (at := text.find(letters, start, end)) >= 0]
     last = [at for letters in needles if (at := text.rfind(letters, start, end)) >= 0]
     if not first:
-        return start, end
+        return start, start + max_chars
     start = max(min((min(first) + max(last) - max_chars) // 2, *first, len(text) - max_chars), 0)
     return start, start + max_chars
 

@@ -125,3 +125,9 @@ def test_a_search_within_a_budget_leaves_out_the_last(alice: Person) -> None:
 def found(person: Person, query: str, **options: Any) -> dict[str, Any]:
     body = {"query": query, "scope": ["all_user_memory"], **options}
     return dict(call(person, "post", "/memories/search", **body))
+
+
+@pytest.mark.parametrize("max_chars", range(60, 200, 7))
+def test_a_word_at_the_end_of_a_block_is_shown(max_chars: int) -> None:
+    filler = "我们聊了很久的天气和港口，后来又说到了旅行的计划。" * 10
+    assert "zebra" in excerpt(f"{filler}The zebra 3 sleeps. {filler}", "zebra", max_chars).text
