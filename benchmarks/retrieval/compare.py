@@ -1,22 +1,26 @@
 """Ask questions with known answers over REST: by keyword, among other users' memories, and with vectors.
 
+A last row asks `memory_recall` over MCP, with its defaults, beside the same search with every rule off.
+
 The files are not part of the project; `--data` names their folder. Measured are R@10, the share of the memories that
 answer a question among the first ten results, and MRR, 1 / the rank of the first of them among the first fifty.
 """
 
 import argparse
 import json
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
+from benchmarks.answers.client import Person
 from benchmarks.processes import PROJECT, call, gateway, gateway_environment
 from benchmarks.retrieval.questions import Question, QuestionSet, Told, load
 
@@ -30,6 +34,10 @@ TARGETS = {"conversations": (0.71, 0.52), "passages": (0.99, 0.0)}
 """The least R@10 and MRR by keyword, by how the file's name begins."""
 _NOISE = 0.005
 """With vectors no set may be worse by more than this, and one has to be better."""
+_LOST_BY_RECALL = 0.003
+"""The most R@10 that the defaults of `memory_recall` may cost."""
+_LINE_END = re.compile(r"(?: \[characters [^\]]*\])? \(\d+%\) \[id: [^\]]*\]\s*(?:</[\w-]+>.*)?$", re.DOTALL)
+_RULES_OFF = {"min_relevance": 0, "fold": False, "history": True, "top_k": 10}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     among = _measure(f"by keyword, among {options.others:,} others", sets, "keyword", others=options.others)
     missed = any(_is_below(one.name, quality[one.name]) for quality in (alone, among) for one in sets)
     missed |= any(among[name].recall < alone[name].recall - _NOISE for name in alone)
+    missed |= _through_recall(sets)
     if options.embedding_url:
         is_local = options.embedding_url.startswith("local:")
         model = "" if is_local else f"#{options.embedding_model}"
@@ -86,9 +95,31 @@ def _measure(
         for one in sets:
             keys = {user: _tell(port, one, user, number) for number, user in enumerate(one.told)}
             _wait_for_vectors(port)
-            found[one.name] = _ask_all(port, one, keys, method)
+            found[one.name] = _ask_all(one, lambda asked, keys=keys: _ask(port, asked, keys[asked.user], method))
             print(f"{title:40} {one.name:20} {found[one.name]}", flush=True)
     return found
+
+
+def _through_recall(sets: Sequence[QuestionSet]) -> bool:
+    """Compare `memory_recall` with the search that it makes, without its rules. Return True if it finds less."""
+    missed = False
+    with tempfile.TemporaryDirectory() as name, gateway(Path(name), LOG_BODIES="false") as (port, _):
+        for one in sets:
+            keys = {user: _tell(port, one, user, number) for number, user in enumerate(one.told)}
+            bare = _ask_all(one, lambda asked, keys=keys: _ask(port, asked, keys[asked.user], "hybrid", **_RULES_OFF))
+            recall = _ask_all(one, lambda asked, keys=keys, one=one: _recalled(port, asked, keys[asked.user], one))
+            print(f"{'the same search with every rule off':40} {one.name:20} {bare}", flush=True)
+            print(f"{'through memory_recall':40} {one.name:20} {recall}", flush=True)
+            missed |= recall.recall < bare.recall - _LOST_BY_RECALL
+    return missed
+
+
+def _recalled(port: int, question: Question, key: str, questions: QuestionSet) -> list[str]:
+    """Return the texts of the memories that `memory_recall` shows, whole ones for those that it cuts."""
+    lines, _bytes = Person(port, question.user, key).recall(question.text)
+    shown = [_LINE_END.sub("", line).strip("… ").replace("\n   ", "\n") for line in lines]
+    texts = [told.text for told in questions.told[question.user]]
+    return [next((text for text in texts if part in text), part) for part in shown]
 
 
 def _fill(folder: Path, number: int) -> None:
@@ -127,12 +158,12 @@ def _wait_for_vectors(port: int) -> None:
     raise TimeoutError("The vectors of the memories are not ready.")
 
 
-def _ask_all(port: int, questions: QuestionSet, keys: dict[str, str], method: str) -> Quality:
+def _ask_all(questions: QuestionSet, ask: Callable[[Question], list[str]]) -> Quality:
     ids = {user: {told.text: told.id for told in all_told} for user, all_told in questions.told.items()}
     recalls, ranks, seconds = [], [], []
     for question in questions.questions:
         began = time.perf_counter()
-        texts = _ask(port, question, keys[question.user], method)
+        texts = ask(question)
         seconds.append(time.perf_counter() - began)
         found = [ids[question.user].get(text) for text in texts]
         recalls.append(len(question.answered_by & set(found[:10])) / len(question.answered_by))
@@ -140,8 +171,8 @@ def _ask_all(port: int, questions: QuestionSet, keys: dict[str, str], method: st
     return Quality(statistics.fmean(recalls), statistics.fmean(ranks), statistics.median(seconds) * 1000)
 
 
-def _ask(port: int, question: Question, key: str, method: str) -> list[str]:
-    body = {"query": question.text, "scope": ["all_user_memory"], "method": method, "top_k": DEPTH}
+def _ask(port: int, question: Question, key: str, method: str, **options: object) -> list[str]:
+    body = {"query": question.text, "scope": ["all_user_memory"], "method": method, "top_k": DEPTH, **options}
     return [result["text"] for result in call(port, "/memories/search", body, key=key)["results"]]
 
 

@@ -30,6 +30,10 @@ from store.text.tokens import query_tokens
 
 K1 = 1.2
 B = 0.4
+LONG = 100
+"""The least tokens of a long message."""
+LONG_SHARE = 2
+"""A long message has more than this many times the tokens of the user's middle one."""
 PASSAGE_B = 0.75
 """Of passages of documents, whose length says more than that of a turn."""
 RECENCY_WEIGHT = 0.05
@@ -84,10 +88,10 @@ class QueryTerms(NamedTuple):
     """The distinct tokens of a query, and those of words that its answer is likely to have (`store.text.expected`).
 
     `looked_up` are all tokens to look up: also the signs of questions and continuations, and `readings` of words,
-    which count as the own token that each of them names. `window` are the tokens of the days that it means; the first
-    stands for all among the own; `spans` are these days in Unix milliseconds, first <= time < end. `common` own
-    tokens never inform; `subjects` are those of whom or what it asks about. `is_attribute`: it asks for one property.
-    `corrected` are tokens that replace misspelled words, by these.
+    which count as the own token that each names. `window` are the tokens of the days that it means; the first stands
+    for all among the own; `spans` are these days in Unix milliseconds, first <= time < end. `common` own tokens never
+    inform; `subjects` are those of whom or what it asks about. `is_attribute`: it asks for one property. `corrected`
+    are tokens in place of misspelled words.
     """
 
     own: Sequence[str]
@@ -547,14 +551,30 @@ def _best(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:
 def _bm25(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:
     """Return the BM25 score of each posting. Passages are compared with passages, other memories with each other."""
     facts, average = snapshot.facts, max(snapshot.tokens, 1) / max(snapshot.documents, 1)
-    lengths = facts["length"][postings.documents]
+    counted, counts = _typical_parts(facts, postings)
+    lengths = counted[postings.documents]
     if facts["is_turn"].all():
+        average = counted.mean() if counts is not postings.counts else average
         base = K1 * (1 - B + B * lengths / average)
     else:
         passages = passages_of(facts)
-        averages = [facts["length"][kind].mean() if kind.any() else average for kind in (~passages, passages)]
+        averages = [counted[kind].mean() if kind.any() else average for kind in (~passages, passages)]
         is_passage = passages[postings.documents]
         share = np.where(is_passage, PASSAGE_B, B)
         base = K1 * (1 - share + share * lengths / np.maximum(np.where(is_passage, *averages[::-1]), 1))
-    scores: Reals = weights[postings.terms] * postings.counts * (K1 + 1) / (postings.counts + base)
+    scores: Reals = weights[postings.terms] * counts * (K1 + 1) / (counts + base)
     return scores
+
+
+def _typical_parts(facts: Facts, postings: Postings) -> tuple[Numbers, Reals]:
+    """Return the lengths of documents and the counts of postings, those of a long message as of a part of it.
+
+    A fact in its middle is not buried, and a log that holds all words far apart, each many times, is not first.
+    """
+    lengths: Numbers = facts["length"]
+    if lengths.max(initial=0) <= LONG:
+        return lengths, postings.counts
+    most = max(LONG, LONG_SHARE * int(np.median(lengths)))
+    counted = np.where(passages_of(facts), lengths, np.minimum(lengths, most))
+    share = counted[postings.documents] / np.maximum(lengths[postings.documents], 1)
+    return counted, np.maximum(postings.counts * share, 1)

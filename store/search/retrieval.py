@@ -2,7 +2,7 @@
 
 A third statement looks up the embedding space if the vector of a query is not cached; another reads common terms that
 were left out, if no other term of a query matches, or the terms of a query that was changed: a word corrected, or the
-words of a time of which the user has no memory looked up.
+words of a time without memories looked up.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -195,7 +195,7 @@ def _ranker_by_few_terms(
 
 
 def _with_literal_times(terms: Mapping[str, QueryTerms], ranker: "_Ranker") -> dict[str, QueryTerms]:
-    """Return the terms of the queries for a time of which the user has no memory, with the words that name it.
+    """Return the terms of the queries for a time without memories, with the words that name it.
 
     A memory may say "4 years ago" itself.
     """

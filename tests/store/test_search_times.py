@@ -13,7 +13,7 @@ NOW = datetime(2026, 6, 10, 9, tzinfo=UTC)
 
 
 def tell(engine: EmbeddedEngine, person: Person, said: dict[str, datetime]) -> None:
-    """Store each text in a session of its own."""
+    """Store each text in another session."""
     for number, (text, at) in enumerate(said.items()):
         session = f"chat:s{number}"
         engine.add(person.owner, session, [text_message(text, at=int(at.timestamp() * 1000))])
