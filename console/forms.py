@@ -201,9 +201,11 @@ class EditForm(PanelForm):
         initial = {"text": memory.text, "category": memory.category, "importance": memory.importance, "etag": etag}
         return cls(initial=initial, memory=memory)
 
-    def override_values(self) -> OverrideValues:
-        values = self.cleaned_data
-        return OverrideValues(text=values["text"], category=values["category"], importance=values["importance"])
+    def changed_values(self, memory: StoredMemory) -> OverrideValues:
+        """Return the values that differ from those of the memory: its copies keep the others."""
+        names = ("text", "category", "importance")
+        values = {name: self.cleaned_data[name] for name in names}
+        return OverrideValues(**{name: one for name, one in values.items() if one != getattr(memory, name)})
 
 
 class ReasonForm(PanelForm):

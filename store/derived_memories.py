@@ -133,11 +133,12 @@ def follow_sessions(owner: Owner, session_ids: Collection[str]) -> None:
 
 
 def end_followers(decisions: Collection[Tombstone]) -> set[str]:
-    """End what follows from ended decisions; return the memory ids."""
+    """End what follows from ended decisions; return the memory ids. Copies deleted with a memory stay deleted."""
     by_id = {one.pk: one for one in decisions}
     if not by_id:
         return set()
-    followers = list(Tombstone.ledger.filter(cause__in=by_id, undone_at__isnull=True))
+    follow = Tombstone.ledger.filter(cause__in=by_id, undone_at__isnull=True)
+    followers = list(follow.exclude(kind=_Kind.DELETED))
     for one in followers:
         one.end(by_id[one.cause].last_actor)
     Tombstone.ledger.bulk_update(followers, ENDED_FIELDS)

@@ -80,8 +80,9 @@ class Tombstone(Decision):
     """A reason to hide a memory, else a resource, else a session: the first of the three ids that is set.
 
     Users and operators make the kind `deleted`, models `superseded`. The other kinds follow from the decision `cause`
-    and end with it; no trash lists them. `other_id` is the source, the derived or the newer memory. `other_digest` is
-    of the text that the memory was derived from: `source_corrected` ends when its source has that text again.
+    and end with it; no trash lists them. A copy deleted with a memory names its deletion as `cause`. `other_id`:
+    the source, derived or newer memory. `other_digest`: of the text that the memory was derived from;
+    `source_corrected` ends when its source has it again.
 
     `objects` are the deletions of memories and sessions, as the trash lists them; `ledger` are all rows.
     """

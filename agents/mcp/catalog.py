@@ -67,7 +67,8 @@ TOOLS: Final = {
         tools.TOOLS["memory_forget"].run,
         "Forget a memory",
         "Move a memory to the trash. Call it when the user asks you to forget something. Give the memory's id, or a "
-        "query: if one memory clearly matches, it is deleted; otherwise candidates with their ids are returned.",
+        "query: if one memory clearly matches, it is deleted; otherwise candidates with their ids are returned. "
+        "Copies of the memory, with the same words of the same speaker, are deleted with it.",
         openclaw_tools.Forgotten,
         destructive=True,
         idempotent=False,  # what a query matches depends on what is stored
@@ -98,7 +99,8 @@ TOOLS: Final = {
         memory_tools.update,
         "Update a memory",
         "Replace the text, the category or the importance of a memory. Call it when a memory is wrong or outdated, "
-        "instead of storing a second one. The former text stays in the memory's history.",
+        "instead of storing a second one. The former text stays in the memory's history. Copies of the memory, with "
+        "the same words of the same speaker, are updated too.",
         memory_tools.Decided,
         destructive=True,
     ),
@@ -107,7 +109,7 @@ TOOLS: Final = {
         memory_tools.restore,
         "Restore a memory",
         "Restore a memory from the trash. Call it when the user wants back what was forgotten. Give the id that "
-        "memory_forget returned, or find it by memory_list with `deleted`.",
+        "memory_forget returned, or find it by memory_list with `deleted`. Copies deleted with it return too.",
         memory_tools.Decided,
         writes=True,
     ),

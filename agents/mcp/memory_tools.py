@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from agents.mcp.openclaw_tools import MemoryId
+from agents.mcp.openclaw_tools import CopyIds, MemoryId
 from agents.tools import budget
 from agents.tools.arguments import (
     DESCRIBED_CATEGORIES,
@@ -17,7 +17,7 @@ from agents.tools.arguments import (
 from agents.tools.budget import Entry
 from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import visible
-from agents.tools.results import Result, failed, framed, quoted, result
+from agents.tools.results import Result, and_copies, failed, framed, quoted, result
 from agents.tools.store import refused_category
 from agents.tools.time_arguments import Since, Until, bounds_ms, time_filter
 from core import pagination, readable
@@ -120,6 +120,7 @@ class RestoreArguments(StrictArguments):
 class Decided(BaseModel):
     action: Literal["updated", "restored"] = Field(description="The change.")
     id: MemoryId
+    copies: CopyIds = []
 
 
 def search(caller: Caller, arguments: SearchArguments) -> Result:
@@ -186,7 +187,7 @@ def get(caller: Caller, arguments: GetArguments) -> Result:
 
 
 def update(caller: Caller, arguments: UpdateArguments) -> Result:
-    """Override a memory. Raises: `NotFound`, `Conflict` for a deleted one and for a message not flushed yet."""
+    """Override a memory and its copies. Raises: `NotFound`, `Conflict` for a deleted one."""
     text = None if arguments.text is None else own_text(arguments.text).strip()
     if text == "" or (text, arguments.category, arguments.importance) == (None, None, None):
         return failed("missing_param", "Provide text, category or importance: what to change.")
@@ -194,12 +195,20 @@ def update(caller: Caller, arguments: UpdateArguments) -> Result:
         return refused
     memory = get_memory(caller, cleaned(arguments.memory_id))
     values = OverrideValues(text, arguments.category, arguments.importance)
-    decisions.override(caller.owner.user_pk, ref_of(caller, memory.memory_id), values, actor=caller.actor)
-    return result(f"Memory {memory.memory_id} updated.", action="updated", id=memory.memory_id)
+    ref = ref_of(caller, memory.memory_id)
+    overridden = decisions.override_copies(
+        caller.owner.user_pk, ref, values, reader=caller.agent_id, actor=caller.actor
+    )
+    return _decided("updated", memory.memory_id, overridden.copy_ids)
 
 
 def restore(caller: Caller, arguments: RestoreArguments) -> Result:
-    """Restore a memory from the trash. Raises: `NotFound`."""
+    """Restore a memory from the trash, with the copies deleted with it. Raises: `NotFound`."""
     memory = get_memory(caller, cleaned(arguments.memory_id))
-    decisions.restore(caller.owner.user_pk, ref_of(caller, memory.memory_id), actor=caller.actor)
-    return result(f"Memory {memory.memory_id} restored.", action="restored", id=memory.memory_id)
+    restored = decisions.restore(caller.owner.user_pk, ref_of(caller, memory.memory_id), actor=caller.actor)
+    return _decided("restored", memory.memory_id, [one.memory_id for one in restored[1:]])
+
+
+def _decided(action: str, memory_id: str, copies: list[str]) -> Result:
+    text = f"Memory {memory_id}{and_copies(copies)} {action}."
+    return result(text, action=action, id=memory_id, **({"copies": copies} if copies else {}))

@@ -13,6 +13,9 @@ from agents.tools.time_arguments import Since, Until
 from memories.api.schemas.memories import Importance
 
 MemoryId = Annotated[str, Field(description="The id of the memory.")]
+CopyIds = Annotated[
+    list[str], Field(description="The ids of its copies, which were changed with it; absent if there are none.")
+]
 Score = Annotated[float, Field(description="The relevance to the query, 0 to 1.")]
 
 
@@ -63,6 +66,7 @@ class Forgotten(BaseModel):
 
     action: Literal["deleted", "not_found", "candidates"] = Field("deleted", description="The outcome.")
     id: MemoryId = ""
+    copies: CopyIds = []
     rows: int = Field(1, description="The number of memories that a query deleted.")
     candidates: list[Candidate] = Field([], description="The memories that the query may mean; none was deleted.")
     found: int = Field(0, description="0 if no memory matches the query.")

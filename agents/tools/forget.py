@@ -1,5 +1,6 @@
 """`memory_forget`: delete a memory by id or by a query. It stays in the trash and can be restored."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from accounts.authority import VIEW
@@ -7,7 +8,7 @@ from agents.tools import budget
 from agents.tools.arguments import ForgetArguments
 from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.recall import find
-from agents.tools.results import Result, failed, result
+from agents.tools.results import Result, and_copies, failed, result
 from core.errors import NotFound
 from memories.services import decisions, lookup
 from memories.services.excerpts import excerpt
@@ -30,8 +31,9 @@ def forget(caller: Caller, arguments: ForgetArguments) -> Result:
             is_found = False
         if not is_found:
             return result(f"Memory {memory_id} not found.", action="not_found", id=memory_id)
-        _delete(caller, memory_id)
-        return result(f"Memory {memory_id} forgotten.", action="deleted", id=memory_id)
+        copies = _delete(caller, memory_id)
+        text = f"Memory {memory_id}{and_copies(copies)} forgotten."
+        return result(text, action="deleted", id=memory_id, **_details(copies))
     if arguments.query.strip():
         return _forget_by_query(caller, arguments.query)
     return failed("missing_param", "Provide query or memoryId.")
@@ -47,14 +49,15 @@ def _forget_by_query(caller: Caller, query: str) -> Result:
         [match] = likely
         words = set(query_tokens(match.text))
         if len(words & set(query_tokens(query))) >= _MIN_SHARE_OF_WORDS * max(len(words), 1):
-            _delete(caller, match.id)
-            text = f"Forgotten: [id: {match.id}]\n{budget.listed([match.entry()], query=query).text}"
-            return result(text, action="deleted", rows=1, id=match.id)
+            copies = _delete(caller, match.id)
+            shown = budget.listed([match.entry()], query=query).text
+            text = f"Forgotten: [id: {match.id}]{and_copies(copies)}\n{shown}"
+            return result(text, action="deleted", rows=1 + len(copies), id=match.id, **_details(copies))
     candidates = likely or found
-    shown = budget.listed([one.entry() for one in candidates], query=query)
+    listed = budget.listed([one.entry() for one in candidates], query=query)
     number = f"{len(candidates)} {'candidate' if len(candidates) == 1 else 'candidates'}"
     return result(
-        f"Found {number}. Call again with the memoryId of one of them:\n\n{shown.text}",
+        f"Found {number}. Call again with the memoryId of one of them:\n\n{listed.text}",
         action="candidates",
         candidates=[
             {"id": one.id, "text": excerpt(one.text, query).text, "category": one.category, "score": one.score}
@@ -63,5 +66,16 @@ def _forget_by_query(caller: Caller, query: str) -> Result:
     )
 
 
-def _delete(caller: Caller, memory_id: str) -> None:
-    decisions.delete(caller.owner.user_pk, ref_of(caller, memory_id), reason="memory_forget", actor=caller.actor)
+def _delete(caller: Caller, memory_id: str) -> list[str]:
+    """Delete a memory and its copies, which would be found in its place; return the ids of the copies."""
+    return decisions.delete_copies(
+        caller.owner.user_pk,
+        ref_of(caller, memory_id),
+        reason="memory_forget",
+        reader=caller.agent_id,
+        actor=caller.actor,
+    ).copy_ids
+
+
+def _details(copies: Sequence[str]) -> dict[str, list[str]]:
+    return {"copies": list(copies)} if copies else {}

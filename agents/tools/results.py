@@ -3,7 +3,7 @@
 `memories.services.hygiene` removes framed memories from texts to store; otherwise they would be stored again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memories.services.hygiene import RECALL_TAGS, RECALL_WARNING
@@ -20,6 +20,11 @@ _QUOTED = str.maketrans(
 
 def result(text: str, /, **details: Any) -> Result:
     return {"content": [{"type": "text", "text": text}], "details": details}
+
+
+def and_copies(copies: Sequence[str]) -> str:
+    """Return the words after a memory that say how many copies were changed with it; empty for none."""
+    return f" and {len(copies)} {'copy' if len(copies) == 1 else 'copies'}" if copies else ""
 
 
 def failed(error: str, text: str) -> Result:

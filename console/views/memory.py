@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
@@ -33,6 +33,7 @@ from core.persistence.files import stored_files
 from documents import rendering
 from memories.queries import Event, history, superseded
 from memories.services import decisions, links, lookup
+from memories.services.decisions import Change
 from memories.services.lookup import MemoryRef
 from resources.models import Resource
 from resources.queries import attachments_of
@@ -40,7 +41,7 @@ from store import browse
 from store.models import State
 from store.neighbors import context_windows
 from store.text.tokens import required_tokens
-from store.types import NOT_REPLACED, Position, StoredMemory, Wording
+from store.types import NOT_REPLACED, Position, StoredMemory
 
 MAX_RELATED: Final = 20
 _EVENT_LABELS: Final = {
@@ -95,7 +96,9 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
         lookup.lock_user(found.owner.user_pk)
         found = browse.get(row)
         if form.cleaned_data["etag"] == etag_of(found):
-            messages.success(request, _("Saved. Agents now read the new text."), extra_tags=_save(request, found, form))
+            changes = _save(request, found, form)
+            done = _with_copies(_("Saved. Agents now read the new text."), len(changes[1:]))
+            messages.success(request, done, extra_tags=undo_address("categorize", changes))
             return redirect("console:memory", row=row)
     # The page shows both texts. Saving again overwrites, because its form has the new `etag`.
     record_view(request, found)
@@ -114,8 +117,11 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
 @page(CHANGE, "POST")
 def revert(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
-    decisions.undo_override(found.owner.user_pk, _ref(found), actor=actor_of(request))
-    messages.success(request, _("Original text restored. Earlier edits stay in the history."))
+    _first, *copies = decisions.undo_override(
+        found.owner.user_pk, _ref(found), with_copies=True, actor=actor_of(request)
+    )
+    restored = _("Original text restored. Earlier edits stay in the history.")
+    messages.success(request, _with_copies(restored, len(copies)))
     return redirect("console:memory", row=row)
 
 
@@ -137,10 +143,12 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     form = ReasonForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
-    is_shown = found.is_live  # else the user's own deletion would become the operator's
-    changes = decisions.delete_many([row], reason=reason, actor=actor_of(request)) if is_shown else []
-    if changes:
-        messages.success(request, _("Moved to trash."), extra_tags=undo_address("delete", changes))
+    deleted = None
+    if found.is_live:  # else the user's own deletion would become the operator's
+        deleted = decisions.delete_copies(found.owner.user_pk, _ref(found), reason=reason, actor=actor_of(request))
+    if deleted and deleted.created:
+        done = _with_copies(_("Moved to trash."), len(deleted.copy_ids))
+        messages.success(request, done, extra_tags=undo_address("delete", deleted.changes))
     else:
         messages.warning(request, _("The memory is already in the trash."))
     return redirect(next_address(request, reverse("console:memory", args=[row])))
@@ -149,12 +157,19 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
 @page(DELETE, "POST")
 def restore(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
-    decisions.restore(found.owner.user_pk, _ref(found), actor=actor_of(request))
+    restored = decisions.restore(found.owner.user_pk, _ref(found), actor=actor_of(request))
+    done = _("Restored. Agents can find it again.")
     if found.is_session_hidden:
-        messages.success(request, _("Restored. Agents can find it once its session is restored too."))
-    else:
-        messages.success(request, _("Restored. Agents can find it again."))
+        done = _("Restored. Agents can find it once its session is restored too.")
+    messages.success(request, _with_copies(done, len(restored[1:])))
     return redirect("console:memory", row=row)
+
+
+def _with_copies(done: str, count: int) -> str:
+    """Return the notice of a decision, with the number of copies that it included."""
+    if not count:
+        return done
+    return f"{done} {ngettext('Also %(count)s copy.', 'Also %(count)s copies.', count) % {'count': count}}"
 
 
 def etag_of(memory: StoredMemory) -> str:
@@ -243,14 +258,10 @@ def _indented(found: StoredMemory) -> str:
     return orjson.dumps(queries.as_json(found), option=orjson.OPT_INDENT_2).decode()
 
 
-def _save(request: HttpRequest, found: StoredMemory, form: EditForm) -> str:
-    """Save an edit. Return the address that undoes it, empty if nothing changed."""
-    values, reason = form.override_values(), form.cleaned_data["reason"]
-    current = decisions.override(found.owner.user_pk, _ref(found), values, reason=reason, actor=actor_of(request))
-    if values.applied_to(found) == Wording(found.text, found.category, found.importance):
-        return ""
-    changes = [[found.row, current.pk, current.revisions.count() - 1]]
-    return undo_address("categorize", changes)
+def _save(request: HttpRequest, found: StoredMemory, form: EditForm) -> list[Change]:
+    """Save an edit of a memory and its copies. Return the changes to undo."""
+    values, reason, actor = form.changed_values(found), form.cleaned_data["reason"], actor_of(request)
+    return decisions.override_copies(found.owner.user_pk, _ref(found), values, reason=reason, actor=actor).changes
 
 
 def _form(request: HttpRequest, found: StoredMemory, form: EditForm, *, status: int = 200) -> HttpResponse:

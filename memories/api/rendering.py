@@ -177,6 +177,10 @@ def flushed(session_id: str, result: FlushResult) -> dict[str, Any]:
     return answer
 
 
+def copies(memory_ids: Sequence[str]) -> dict[str, Any]:
+    return {"copies": list(memory_ids), "copies_count": len(memory_ids)}
+
+
 def memory(stored: StoredMemory, overrides: Mapping[str, str]) -> dict[str, Any]:
     envelope = stored.envelope
     return {

@@ -127,17 +127,22 @@ class MemoryViewSet(ViewSet):
         """Replace the text, the category or the importance of a memory. The original stays in its history."""
         body = parse(schemas.OverrideBody, request.data)
         principal, ref, values = caller(request), body.memory_ref(memory_id), body.override_values()
-        read = partial(_memory, principal.user_pk, ref)
+        read, actor = partial(_memory, principal.user_pk, ref), Actor.key(principal)
+        copies: dict[str, Any] = {}
         with if_unchanged(request, read, is_read_after=True):
-            override = decisions.override(principal.user_pk, ref, values, actor=Actor.key(principal))
+            if body.copies:
+                override, copy_ids, _changes = decisions.override_copies(principal.user_pk, ref, values, actor=actor)
+                copies = rendering.copies(copy_ids)
+            else:
+                override = decisions.override(principal.user_pk, ref, values, actor=actor)
             etag = etag_of(read())
-        answer = {"memory_id": memory_id, "override_id": override.override_id, "status": "active"}
+        answer = {"memory_id": memory_id, "override_id": override.override_id, "status": "active", **copies}
         return Response(answer, headers={"ETag": etag})
 
     @extend_schema(
         operation_id="undo_override",
         summary="Undo an override",
-        parameters=[_MEMORY_ID, *query_parameters(schemas.MemoryQuery)],
+        parameters=[_MEMORY_ID, *query_parameters(schemas.UndoQuery)],
         request=None,
         responses={
             200: success(schemas.OverrideOut, "The override that was undone.", status="undone"),
@@ -147,27 +152,40 @@ class MemoryViewSet(ViewSet):
     @conditional
     def undo_override(self, request: Request, memory_id: str) -> Response:
         """Undo the override of a memory: its original text, category and importance return."""
-        query = parse_query(schemas.MemoryQuery, request)
+        query = parse_query(schemas.UndoQuery, request)
         principal, ref = caller(request), query.memory_ref(memory_id)
         with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
-            override = decisions.undo_override(principal.user_pk, ref, actor=Actor.key(principal))
-        return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "undone"})
+            override, *others = decisions.undo_override(
+                principal.user_pk, ref, with_copies=query.copies, actor=Actor.key(principal)
+            )
+        copies = rendering.copies([one.memory_id for one in others]) if query.copies else {}
+        return Response({"memory_id": memory_id, "override_id": override.override_id, "status": "undone", **copies})
 
     @extend_schema(
         operation_id="delete_memory",
         summary="Delete a memory",
-        parameters=[_MEMORY_ID],
+        parameters=[_MEMORY_ID, *query_parameters(schemas.DeletionQuery)],
         request=request_body(schemas.DeletionBody),
         responses={200: success(schemas.Deleted, "The deletion."), **problems(404, 409, 412, 422)},
     )
     @conditional
     def destroy(self, request: Request, memory_id: str) -> Response:
-        """Move a memory to the trash. Searches and lists stop returning it at once."""
-        body = parse(schemas.DeletionBody, request.data)
+        """Move a memory to the trash. Searches and lists stop returning it at once.
+
+        Without `copies`, the next search shows a copy in its place if there is one.
+        """
+        query, body = parse_query(schemas.DeletionQuery, request), parse(schemas.DeletionBody, request.data)
         principal, ref = caller(request), body.memory_ref(memory_id)
+        reason, actor = body.reason or "", Actor.key(principal)
+        copies: dict[str, Any] = {}
         with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
-            tombstone = decisions.delete(principal.user_pk, ref, reason=body.reason or "", actor=Actor.key(principal))
-        return Response({"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted"})
+            if query.copies:
+                deleted = decisions.delete_copies(principal.user_pk, ref, reason=reason, actor=actor)
+                tombstone, copies = deleted.tombstone, rendering.copies(deleted.copy_ids)
+            else:
+                tombstone = decisions.delete(principal.user_pk, ref, reason=reason, actor=actor)
+        answer = {"memory_id": memory_id, "tombstone_id": tombstone.tombstone_id, "status": "deleted", **copies}
+        return Response(answer)
 
     @extend_schema(
         operation_id="delete_memories_of_sender",
@@ -204,13 +222,14 @@ class MemoryViewSet(ViewSet):
     @idempotent(in_transaction=True)
     @conditional
     def restore(self, request: Request, memory_id: str) -> Response:
-        """Restore a memory from the trash, or one that a newer memory superseded."""
+        """Restore a memory from the trash with the copies deleted with it, or one that a newer memory superseded."""
         body = parse(schemas.MemoryBody, request.data)
         principal, ref = caller(request), body.memory_ref(memory_id)
         with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
-            tombstone = decisions.restore(principal.user_pk, ref, actor=Actor.key(principal))
-        tombstone_id = tombstone and tombstone.tombstone_id
-        return Response({"memory_id": memory_id, "tombstone_id": tombstone_id, "status": "restored"})
+            restored = decisions.restore(principal.user_pk, ref, actor=Actor.key(principal))
+        tombstone_id = restored[0].tombstone_id if restored else None
+        copies = rendering.copies([one.memory_id for one in restored[1:]]) if restored[1:] else {}
+        return Response({"memory_id": memory_id, "tombstone_id": tombstone_id, "status": "restored", **copies})
 
     @extend_schema(
         operation_id="list_trash",

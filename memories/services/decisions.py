@@ -5,6 +5,7 @@
 - Restoring a session restores neither memories deleted one by one, nor its resource.
 - Only live memories can be overridden.
 - An undo reverts only changes of its decision.
+- Copies deleted with a memory are restored together.
 
 Functions lock users before reading, and take a fixed number of statements.
 """
@@ -13,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -34,7 +35,9 @@ from resources.queries import sessions_in_trash
 from store import browse, derived_memories
 from store.ledger import ENDED_FIELDS
 from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_columns
+from store.search.copies import find_copies
 from store.table import visible
+from store.text.wording import normalized
 from store.types import Owner, StoredMemory, Wording
 
 IDS_PER_EVENT: Final = 100
@@ -87,18 +90,55 @@ def delete(user_pk: UUID, ref: MemoryRef, *, reason: str = "", actor: Actor) -> 
         return decider.create_tombstones("memory", {memory.memory_id: memory}, reason)[0][memory.memory_id]
 
 
-def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor) -> Tombstone | None:
-    """Restore a memory from the trash, or one that was superseded or deleted with a remote's memory: without tombstone.
+class DeletedCopies(NamedTuple):
+    """The tombstone of a memory, the ids of its copies in the trash, and the new tombstones of all of them."""
 
-    Raises: `NotFound`, also if only its session was deleted.
+    tombstone: Tombstone
+    copy_ids: list[str]
+    created: list[Tombstone]
+
+    @property
+    def changes(self) -> list[Change]:
+        """Return what `restore_many` undoes: [row, tombstone]."""
+        return [[one.row_id, one.tombstone_id] for one in self.created]
+
+
+def delete_copies(user_pk: UUID, ref: MemoryRef, *, reason: str = "", reader: str = "", actor: Actor) -> DeletedCopies:
+    """Move a memory and its copies to the trash; those that `reader`, one of the user's agents, may see.
+
+    Deleting again returns the same tombstone and copies. Raises: as `delete`.
+    """
+    with _locked_memory(user_pk, ref, actor) as (decider, memory):
+        copies = find_copies(memory, reader=reader)
+        wanted = {one.memory_id: one for one in (memory, *copies)}
+        active, created = decider.create_tombstones("memory", wanted, reason, copies_of=memory.memory_id)
+        tombstone, copy_ids = active[memory.memory_id], [one.memory_id for one in copies]
+        if tombstone not in created:
+            copy_ids = [one.memory_id for one in _deleted_together(memory.owner, tombstone) if one != tombstone]
+        return DeletedCopies(tombstone, copy_ids, created)
+
+
+def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor) -> list[Tombstone]:
+    """Restore a memory from the trash, with the copies that were deleted with it. Return their tombstones, its first.
+
+    One that was superseded, or deleted with a remote's memory, has none. Raises: `NotFound`, also if only its session
+    was deleted.
     """
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
         active = _active_tombstones(memory.owner, "memory", [memory.memory_id])
         if active:
-            return decider.lift_tombstones("memory", active)[0]
+            found = [*active.values(), *_deleted_together(memory.owner, active[memory.memory_id])]
+            return decider.lift_tombstones("memory", {one.memory_id: one for one in found})
         if not decider.show_again(memory):
             raise NotFound(_("The memory is not in the trash."))
-        return None
+        return []
+
+
+def _deleted_together(owner: Owner, tombstone: Tombstone) -> list[Tombstone]:
+    """Return the active deletions of a memory and its copies that were made together. One statement."""
+    first = tombstone.cause or tombstone.pk
+    found = Tombstone.objects.filter(owned_by(owner), Q(pk=first) | Q(cause=first), undone_at__isnull=True)
+    return list(found.order_by("row_id"))
 
 
 def override(user_pk: UUID, ref: MemoryRef, values: OverrideValues, *, reason: str = "", actor: Actor) -> Override:
@@ -113,14 +153,50 @@ def override(user_pk: UUID, ref: MemoryRef, values: OverrideValues, *, reason: s
         return current
 
 
-def undo_override(user_pk: UUID, ref: MemoryRef, *, actor: Actor) -> Override:
-    """Restore the engine's text of a memory. Raises: `NotFound`, also if it has no active override."""
+class OverriddenCopies(NamedTuple):
+    """The override of a memory, the ids of its copies with the same values now, and what `undo_overrides` undoes."""
+
+    override: Override
+    copy_ids: list[str]
+    changes: list[Change]
+
+
+def override_copies(
+    user_pk: UUID, ref: MemoryRef, values: OverrideValues, *, reason: str = "", reader: str = "", actor: Actor
+) -> OverriddenCopies:
+    """Override parts of a memory and of its copies; those that `reader`, one of the user's agents, may see.
+
+    Raises: as `override`.
+    """
+    values = values.cleaned()
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
-        ended_overrides = [current for current, _ in decider.overrides([memory]).values()]
-        if not ended_overrides:
+        lookup.require_active(memory)
+        copies = find_copies(memory, reader=reader)
+        wanted = [(one, values.applied_to(one)) for one in (memory, *copies)]
+        overridden = decider.override([wanted[0], *_differing(wanted[1:])], reason)
+        changed = overridden if _differing(wanted[:1]) else overridden[1:]
+        return OverriddenCopies(overridden[0][1], [one.memory_id for one in copies], _numbered(changed))
+
+
+def _differing(wanted: Iterable[tuple[StoredMemory, Wording]]) -> list[tuple[StoredMemory, Wording]]:
+    """Return the memories whose wording is not the wanted one yet."""
+    return [(memory, new) for memory, new in wanted if new != _wording(memory)]
+
+
+def undo_override(user_pk: UUID, ref: MemoryRef, *, with_copies: bool = False, actor: Actor) -> list[Override]:
+    """Restore the engine's text of a memory, and of its copies that had the same. Return the overrides, its first.
+
+    Raises: `NotFound`, also if it has no active override.
+    """
+    with _locked_memory(user_pk, ref, actor) as (decider, memory):
+        active = decider.overrides([memory, *(find_copies(memory) if with_copies else ())])
+        if memory.memory_id not in active:
             raise NotFound(_("This memory has no active override."))
-        decider.end_overrides(ended_overrides)
-        return ended_overrides[0]
+        first = active.pop(memory.memory_id)[0]
+        original = normalized(first.original_text)
+        ended = [first, *(one for one, _ in active.values() if normalized(one.original_text) == original)]
+        decider.end_overrides(ended)
+        return ended
 
 
 def delete_session(owner: Owner, session_id: str, *, reason: str = "", actor: Actor) -> Tombstone:
@@ -247,9 +323,14 @@ def override_many(rows: Collection[int], values: OverrideValues, *, actor: Actor
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
             wanted = [(memory, values.applied_to(memory)) for memory in memories if lookup.is_active(memory)]
-            overridden = decider.override([(memory, new) for memory, new in wanted if new != _wording(memory)])
-            changes += [[memory.row, current.override_id, number] for memory, current, number in overridden]
+            overridden = decider.override(_differing(wanted))
+            changes += _numbered(overridden)
     return changes
+
+
+def _numbered(overridden: Iterable[tuple[StoredMemory, Override, int]]) -> list[Change]:
+    """Return the changes of overrides: [row, override, its revision]."""
+    return [[memory.row, current.override_id, number] for memory, current, number in overridden]
 
 
 def undo_session_deletions(changes: Sequence[Change], *, deleted_by: Actor, actor: Actor) -> int:
@@ -432,11 +513,11 @@ class _Decider:
     job: str = ""
 
     def create_tombstones(
-        self, kind: _Kind, wanted: Mapping[str, StoredMemory | None], reason: str
+        self, kind: _Kind, wanted: Mapping[str, StoredMemory | None], reason: str, *, copies_of: str = ""
     ) -> tuple[dict[str, Tombstone], list[Tombstone]]:
         """Return the active tombstones by id, and the new ones among them. A missing session gets none.
 
-        `wanted` has memories by id, or session ids with None.
+        `wanted` has memories by id, or session ids with None. The others are copies of the memory `copies_of`.
         """
         active = _active_tombstones(self.owner, kind, wanted)
         missing: list[str] = []
@@ -457,6 +538,10 @@ class _Decider:
                 subject = {"memory_id": name, "session_id": memory.session_id or "", "row_id": memory.row}
             active[name] = Tombstone(**self._owner_and_actor(), reason=reason, created_at=now, **subject)
             created.append(active[name])
+        if copies_of:
+            first = active[copies_of]
+            for one in created:
+                one.cause = "" if one is first else first.cause or first.pk
         Tombstone.objects.bulk_update(taken_over, ["actor_kind", "actor", "reason"])
         Tombstone.objects.bulk_create(created)
         if created:

@@ -71,7 +71,7 @@ def _filterable(session_id: str | None, at: int, sender_id: str) -> Filterable:
 
 
 MAX_TERMS: Final = 2048
-_DAY_TOKENS: Final = 4
+DAY_TOKENS: Final = 4
 """The most tokens that a message has besides its text: those of its day."""
 _MIN_SHARED: Final = 2
 _MIN_SHARE: Final = 0.3
@@ -96,8 +96,8 @@ def find_similar_notes(owner: Owner, text: str, agent_id: str) -> SimilarNotes:
     lengths = seen.facts["length"]
     own = manual_mask(seen) & agent_mask(seen, {agent_id})
     matched = np.bincount(seen.postings.documents, minlength=len(seen.facts))  # terms in each memory
-    is_equal = own & (lengths >= len(words)) & (lengths <= len(words) + _DAY_TOKENS) & (matched == len(terms))
-    others = np.maximum(lengths - _DAY_TOKENS, matched)
+    is_equal = own & (lengths >= len(words)) & (lengths <= len(words) + DAY_TOKENS) & (matched == len(terms))
+    others = np.maximum(lengths - DAY_TOKENS, matched)
     share = matched / np.maximum(len(terms) + others - matched, 1)  # of the terms of both
     near = np.flatnonzero(own & ~is_equal & (matched >= _MIN_SHARED) & (share >= _MIN_SHARE))
     nearest = near[np.argsort(-share[near], kind="stable")][:_MAX_NEAR]

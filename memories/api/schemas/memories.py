@@ -38,6 +38,7 @@ _MEMORY_TYPE = (
     "The memory's type: `episode` (a message, a passage of a file or a fact), `unprocessed_message` (a message before "
     "its flush), or `profile`, `agent_case` and `agent_skill` (made by a model)."
 )
+_COPIES = "Copies are memories of the same text, sender and role, which searches show as one."
 _DECIDED = "`deleted`, or `restored` after a restoration."
 
 Reason = Annotated[str, Field(max_length=MAX_REASON_CHARS)]
@@ -67,6 +68,10 @@ SessionKey = Annotated[
 TombstoneId = Annotated[
     str, Field(description="The id of the deletion.", examples=["t_3dac2a628a8ba05130fbc728ba767c0c"])
 ]
+CopyIds = Annotated[
+    list[str], Field(description="The ids of its copies that are in the same state. Absent unless `copies` is true.")
+]
+CopyCount = Annotated[int, Field(description="The number of these copies. Absent unless `copies` is true.")]
 OverrideId = Annotated[
     str, Field(description="The id of the override.", examples=["o_ddbaee472c597a5f32000746dc22019b"])
 ]
@@ -118,6 +123,20 @@ class MemoryBody(AuthenticatedBody):
         return MemoryRef(memory_id, self.session_id, self.app_id, self.project_id)
 
 
+class DeletionQuery(AuthenticatedQuery):
+    """The choice to delete the copies of the memory with it."""
+
+    copies: bool = Field(False, description=f"True deletes its copies too. {_COPIES}")
+
+
+class UndoQuery(MemoryQuery):
+    """The scope of a memory, and the choice to undo the overrides of its copies with its own."""
+
+    copies: bool = Field(
+        False, description=f"True undoes the overrides of its copies too that had the same original text. {_COPIES}"
+    )
+
+
 class OverrideBody(MemoryBody):
     """The parts of a memory to override: at least one of `override_text`, `category` and `importance`."""
 
@@ -140,6 +159,7 @@ class OverrideBody(MemoryBody):
     importance: Importance | None = Field(
         None, description="The new importance, 1 for the highest. Absent: the importance stays."
     )
+    copies: bool = Field(False, description=f"True overrides its copies too. {_COPIES}")
 
     def override_values(self) -> OverrideValues:
         """Return the values to override. Raises: `InvalidInput` if there are none."""
@@ -189,6 +209,8 @@ class OverrideOut(BaseModel):
     status: Literal["active", "undone"] = Field(
         description="`active`, or `undone` after it was undone.", examples=["active"]
     )
+    copies: CopyIds = []
+    copies_count: CopyCount = 0
 
 
 class Deleted(BaseModel):
@@ -197,6 +219,8 @@ class Deleted(BaseModel):
     memory_id: MemoryId
     tombstone_id: TombstoneId
     status: Literal["deleted", "restored"] = Field(description=_DECIDED, examples=["deleted"])
+    copies: CopyIds = []
+    copies_count: CopyCount = 0
 
 
 class Restored(BaseModel):
@@ -207,6 +231,10 @@ class Restored(BaseModel):
         description="The deletion that was undone; null if a newer memory had superseded this one."
     )
     status: Literal["restored"] = Field(description=_DECIDED, examples=["restored"])
+    copies: list[str] = Field(
+        [], description="The ids of the copies that were deleted and are restored with it. Absent if there are none."
+    )
+    copies_count: int = Field(0, description="The number of these copies. Absent if there are none.")
 
 
 class SenderDeleted(BaseModel):

@@ -34,6 +34,28 @@ def test_an_unknown_id_is_not_found(agent: Agent, memory_id: str) -> None:
     assert agent.use("memory_forget", memoryId=memory_id) == {"action": "not_found", "id": memory_id}
 
 
+def test_copies_are_forgotten_too(agent: Agent, alice: Person) -> None:
+    for number, text in enumerate(["The tax number is 4711.", "the tax  number is 4711", "The tax number is 4711"]):
+        say(alice, f"chat:c{number}", text)
+    say(alice, "chat:c4", "The tax number is 4712")
+    memory_id = id_of("The tax number is 4711.")
+    answer = agent.use("memory_forget", memoryId=memory_id)
+    assert answer == {"action": "deleted", "id": memory_id, "copies": [
+        id_of("the tax  number is 4711"), id_of("The tax number is 4711"),
+    ]}  # fmt: skip
+    assert agent.text == f"Memory {memory_id} and 2 copies forgotten."
+    assert agent.ids("tax number") == {id_of("The tax number is 4712")}
+
+
+def test_a_query_forgets_the_copies_of_its_match(agent: Agent, alice: Person) -> None:
+    for number in range(2):
+        say(alice, f"chat:c{number}", f"The tax number is 4711{'.' * number}")
+    answer = agent.use("memory_forget", query="The tax number is 4711")
+    assert (answer["action"], answer["rows"], len(answer["copies"])) == ("deleted", 2, 1)
+    assert "and 1 copy" in agent.text
+    assert agent.recall("tax number") == []
+
+
 def test_a_forgotten_memory_cannot_be_forgotten_again(agent: Agent) -> None:
     memory_id = agent.store("The tax number is 4711")
     agent.use("memory_forget", memoryId=memory_id)
