@@ -203,6 +203,29 @@ def test_messages_of_a_session_are_updated_and_restored(agent: Agent, alice: Per
     assert "Bremen" in agent.listed(session_id="chat:c1")[0]
 
 
+def test_copies_are_updated_forgotten_and_restored_together(agent: Agent, alice: Person, engine: str) -> None:
+    for session in ("chat:c1", "chat:c2"):
+        say(alice, session, f"My payment runs through Hamburg{'.' * (session == 'chat:c2')}", flush=False)
+    first, other = Memory.objects.order_by("pk").values_list("memory_id", flat=True)
+    updated = agent.use("memory_update", memory_id=first, text="My payment runs through Bremen")
+    assert (updated["action"], updated["id"], updated["copies"]) == ("updated", first, [other])
+    assert agent.text == f"Memory {first} and 1 copy updated."
+    assert agent.listed() == ["My payment runs through Bremen"] * 2
+    assert agent.use("memory_forget", memoryId=first)["copies"] == [other]
+    assert agent.listed() == []
+    assert agent.use("memory_restore", memory_id=other)["copies"] == [first]
+    assert len(agent.listed()) == 2
+
+
+def test_forgotten_copies_are_not_sent_to_everos(upstream: StubUpstream, agent: Agent, alice: Person) -> None:
+    for session in ("chat:c1", "chat:c2"):
+        say(alice, session, "My payment runs through Hamburg", flush=False)
+    agent.use("memory_forget", memoryId=Memory.objects.order_by("pk")[0].memory_id)
+    for session in ("chat:c1", "chat:c2"):
+        send(alice, session)
+    assert upstream.calls("add") == []
+
+
 def test_a_message_that_everos_does_not_have_yet_is_updated_and_not_sent(
     upstream: StubUpstream, agent: Agent, alice: Person
 ) -> None:
