@@ -16,7 +16,7 @@ from agents.tools.arguments import (
 )
 from agents.tools.budget import Entry
 from agents.tools.caller import Caller, cleaned, get_memory, ref_of
-from agents.tools.recall import visible
+from agents.tools.found import visible
 from agents.tools.results import Result, and_copies, failed, framed, quoted, result
 from agents.tools.store import refused_category
 from agents.tools.time_arguments import Since, Until, bounds_ms, time_filter

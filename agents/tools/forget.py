@@ -7,7 +7,7 @@ from accounts.authority import VIEW
 from agents.tools import budget
 from agents.tools.arguments import ForgetArguments
 from agents.tools.caller import Caller, cleaned, get_memory, ref_of
-from agents.tools.recall import find
+from agents.tools.found import find
 from agents.tools.results import Result, and_copies, failed, result
 from core.errors import NotFound
 from memories.services import decisions, lookup

@@ -1,52 +1,17 @@
 """`memory_recall`: search the caller's memories for a question."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Final
 
 from agents.tools import budget
-from agents.tools.arguments import DEFAULT_IMPORTANCE, MAX_LIMIT, RecallArguments
-from agents.tools.budget import Entry
+from agents.tools.arguments import RecallArguments
 from agents.tools.caller import Caller
-from agents.tools.results import Result, failed, quoted, result
+from agents.tools.context import is_about_me, make_context
+from agents.tools.found import find
+from agents.tools.results import Result, failed, result
 from agents.tools.time_arguments import time_filter
-from core import readable
-from core.times import isoformat
-from memories.api.schemas.search import MAX_QUERY_CHARS
-from memories.services.scoped_hits import SearchCommand
-from memories.services.search_log import logged_search
-from store.models import Memory, owned_by
-from store.text.tokens import query_tokens, tokenize
-from store.types import UNCOUNTED_TYPES, Hit
 
-
-class Recalled(NamedTuple):
-    """A memory as tools show it. `score` is its relevance to the query, 0..1."""
-
-    id: str
-    text: str
-    category: str
-    importance: float
-    score: float
-    created_at_ms: int
-
-    def details(self) -> dict[str, Any]:
-        fields = self._asdict()
-        created_at_ms = fields.pop("created_at_ms")
-        return {**fields, "createdAt": created_at_ms}
-
-    def entry(self) -> Entry:
-        created_at = isoformat(readable.moment(self.created_at_ms))
-        return Entry(self.text, f"[{quoted(self.category)}] {created_at}", f"({self.score:.0%}) [id: {self.id}]")
-
-
-class HitColumns(NamedTuple):
-    """Columns that hits lack. The defaults are for memories that only the remote holds."""
-
-    memory_id: str = ""
-    category: str = ""
-    importance: float | None = None
-    origin: str = ""
-    agent_id: str = ""
+_NOTHING: Final = "No relevant memories found."
+_HEADING_TOKENS: Final = 20
 
 
 def recall(caller: Caller, arguments: RecallArguments) -> Result:
@@ -54,74 +19,27 @@ def recall(caller: Caller, arguments: RecallArguments) -> Result:
         return failed("missing_param", "Provide query: what to look for.")
     # Only the tool of MCP has these arguments.
     chosen = time_filter(getattr(arguments, "since", None), getattr(arguments, "until", None))
+    if chosen is None and is_about_me(arguments.query):
+        return _about_user(caller, arguments)
     found = find(caller, arguments.query, arguments.limit, chosen)
     if not found:
-        return result("No relevant memories found.", count=0)
+        return result(_NOTHING, count=0)
     listed = budget.listed([one.entry() for one in found], query=arguments.query, max_tokens=arguments.max_tokens)
     return result(
-        f"Found {len(found)} {'memory' if len(found) == 1 else 'memories'}:\n\n{listed.text}"
-        f"{budget.left_out(len(found) - listed.shown)}",
+        f"{_heading(len(found))}{listed.text}{budget.left_out(len(found) - listed.shown)}",
         count=len(found),
         memories=[one.details() for one in found],
     )
 
 
-def find(
-    caller: Caller,
-    query: str,
-    limit: int = MAX_LIMIT,
-    filters: Mapping[str, Any] | None = None,
-    *,
-    without_session: str | None = None,
-) -> list[Recalled]:
-    """Return the best memories that the caller may see, best first, without those of a session."""
-    query = query.strip()[:MAX_QUERY_CHARS]
-    command = SearchCommand(
-        query=query,
-        scopes=frozenset({"all_user_memory"}),
-        reader=caller.agent_id or None,
-        top_k=limit,
-        include_profile=False,
-        enable_llm_rerank=False,
-        filters=filters,
-        history=False,
-    )
-    hits = [found.hit for found in logged_search(caller.owner, command, interface=caller.interface).results]
-    if without_session is not None:
-        hits = [hit for hit in hits if hit.session_id != without_session]
-    terms = query_tokens(query)
-    found = [
-        Recalled(
-            id=hit.memory_id,
-            text=hit.text,
-            category=row.category or str(hit.raw.get("category") or hit.memory_type),
-            importance=DEFAULT_IMPORTANCE if row.importance is None else row.importance,
-            score=_score(hit, terms),
-            created_at_ms=hit.created_at_ms,
-        )
-        for hit, row in visible(caller, [hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES])
-    ]
-    return found[:limit]
+def _about_user(caller: Caller, arguments: RecallArguments) -> Result:
+    """Answer with the profile, the facts and the newest memories: such a question has no words to search for."""
+    known = make_context(caller, max_tokens=arguments.max_tokens - _HEADING_TOKENS, max_memories=arguments.limit)
+    if not known.text:
+        return result(_NOTHING, count=0)
+    count = len(known.memories)
+    return result(f"{_heading(count)}{known.text}", count=count, memories=[one.details() for one in known.memories])
 
 
-def visible(caller: Caller, hits: Sequence[Hit]) -> list[tuple[Hit, HitColumns]]:
-    """Return the hits that the caller may see, with their rows. At most one statement."""
-    rows: dict[str, HitColumns] = {}
-    if hits:
-        own = Memory.objects.filter(owned_by(caller.owner), memory_id__in=[hit.memory_id for hit in hits]).order_by()
-        rows = {row[0]: HitColumns(*row) for row in own.values_list(*HitColumns._fields)}
-    found = [(hit, rows.get(hit.memory_id, HitColumns())) for hit in hits]
-    return [(hit, row) for hit, row in found if caller.may_see(origin=row.origin, agent_id=row.agent_id)]
-
-
-def _score(hit: Hit, terms: Sequence[str]) -> float:
-    """Return the share of the query's terms that the memory contains, or its similarity if that is higher.
-
-    The engines' scores only rank: they have no fixed range and cannot be compared between engines.
-    """
-    if hit.is_of_remote:  # the remote does not return the matched terms
-        matched, similarity = len(set(terms) & set(tokenize(hit.text))), hit.score or 0.0
-    else:
-        matched = len(hit.legs.get("keyword", {}).get("matched", ()))
-        similarity = hit.legs.get("vector", {}).get("score", 0.0)
-    return round(min(max(matched / max(len(terms), 1), similarity, 0.0), 1.0), 4)
+def _heading(count: int) -> str:
+    return f"Found {count} {'memory' if count == 1 else 'memories'}:\n\n"

@@ -339,6 +339,16 @@ def test_listed_memories_are_marked_as_data(agent: Agent) -> None:
 # --- the profile -----------------------------------------------------------------------------------------------------
 
 
+def test_what_is_known_of_the_user_is_the_profile_and_the_facts(agent: Agent, alice: Person) -> None:
+    agent.use("profile_update", kind="user", content={"occupation": "Carpenter"})
+    agent.use("memory_store", text="Alice is allergic to peanuts.")
+    agent.use("memory_recall", query="What do you know about me?")
+    assert agent.text.startswith("Found 1 memory:\n\n<relevant-memories>")
+    assert agent.text.index("Carpenter") < agent.text.index("peanuts")
+    agent.use("memory_recall", query="What do you know about me?", since="tomorrow")
+    assert "peanuts" not in agent.text
+
+
 def test_a_document_is_changed_field_by_field(agent: Agent, alice: Person) -> None:
     etag = agent.use("profile_get", kind="user")["etag"]
     content = {"occupation": "architect", "people": [{"name": "Ana"}, {"name": "Li", "role": "editor"}]}

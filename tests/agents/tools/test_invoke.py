@@ -44,6 +44,12 @@ def test_a_fact_is_stored_recalled_and_forgotten(alice: Person, text: str, query
     assert details(alice, "memory_recall", query=query) == {"count": 0}
 
 
+def test_what_is_known_of_the_user_is_told(alice: Person) -> None:
+    memory_id = details(alice, "memory_store", text="The tax number is 4711")["id"]
+    found = details(alice, "memory_recall", query="What do you know about me?")
+    assert (found["count"], [memory["id"] for memory in found["memories"]]) == (1, [memory_id])
+
+
 def test_the_tool_may_be_in_name_and_unknown_fields_are_ignored_with_a_warning(alice: Person) -> None:
     body = {"name": "memory_recall", "args": {"query": "x"}, "action": "json", "dryRun": False, "more": 1, "x": None}
     answer = invoke(alice.client, **body)

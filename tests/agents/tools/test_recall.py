@@ -6,10 +6,13 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from agents.tools import invoke
+from core.token_estimates import estimated_tokens
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
 from memories.services.scoped_hits import SearchCommand
 from memories.services.search import search
+from profiles.services import patch
 from tests.agents.tools.conftest import Agent
 from tests.conftest import Person
 from tests.memories.calls import call, id_of, say, upload
@@ -155,3 +158,32 @@ def test_memories_of_other_agents_do_not_use_up_the_limit(agent: Agent, alice: P
         Agent(alice, "busy").store(f"moon rocket {number}")
     assert agent.ids("moon rocket", limit=3) == {own}
     assert agent.use("memory_forget", query="moon rocket")["action"] == "candidates"
+
+
+@pytest.mark.parametrize("query", ["What do you know about me?", "你知道我什么？", "Was weißt du über mich?"])
+def test_what_is_known_of_the_user_is_the_profile_the_facts_and_the_newest(
+    agent: Agent, alice: Person, query: str
+) -> None:
+    patch(alice.user_pk, "user", {"occupation": "Carpenter"}, actor=agent.caller.actor)
+    fact = agent.store("The favorite sport is archery", importance=0.9)
+    say(alice, "chat:c1", "The ferry to Skye leaves at nine")
+    answer = invoke(agent.caller, "memory_recall", {"query": query})
+    text, details = answer["content"][0]["text"], answer["details"]
+    assert details["memories"][0]["text"] == "The favorite sport is archery"
+    assert details["memories"][0]["id"] == fact
+    assert details["count"] == len(details["memories"]) == 2
+    assert text.startswith("Found 2 memories:\n\n<relevant-memories>")
+    assert text.index("Carpenter") < text.index("archery") < text.index("Skye")
+    assert len(agent.recall(query, limit=1)) == 1
+
+
+def test_what_is_known_of_the_user_keeps_to_the_budget(agent: Agent) -> None:
+    for number in range(100):
+        agent.store(f"Alice owns boat {number} in the harbour")
+    agent.use("memory_recall", query="What do you know about me?", max_tokens=300)
+    assert estimated_tokens(agent.text) <= 300
+    assert "boat" in agent.text
+
+
+def test_of_an_unknown_user_nothing_is_known(agent: Agent) -> None:
+    assert agent.use("memory_recall", query="What do you know about me?") == {"count": 0}
