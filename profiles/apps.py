@@ -7,7 +7,8 @@ class ProfilesConfig(AppConfig):
     verbose_name = _("Profiles")
 
     def ready(self) -> None:
-        from accounts import zones  # noqa: PLC0415  models load after apps
-        from profiles import services  # noqa: PLC0415
+        from accounts import profile_entries, zones  # noqa: PLC0415  models load after apps
+        from profiles import entries, services  # noqa: PLC0415
 
         zones.read_with(services.time_zone_of)
+        profile_entries.read_with(entries.fitting)

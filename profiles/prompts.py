@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
@@ -19,6 +19,7 @@ from profiles.schemas import Entry, Kind, TimeWindow, UserMemoryContent, WorkPro
 AgentType = Literal["router", "worker"]
 ROUTER: AgentType = "router"
 WORKER: AgentType = "worker"
+LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 _CHINESE = re.compile(r"\s*(zh\b|chinese|mandarin|cantonese|中|汉|漢|普通话|国语|简体|繁體|繁体)", re.IGNORECASE)
 _SHORTEST_CUT_TOKENS = 16
@@ -69,11 +70,12 @@ _STATUS_ORDER = ("active", "planned", None, "paused", "completed")
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of a prompt. `heading` is printed once above all lines that share it."""
+class Line:
+    """A line of a prompt. `heading` is printed once above all lines that share it; `path` names its field."""
 
     heading: str
     text: str
+    path: str
 
 
 def build_user_memory_prompt(
@@ -139,7 +141,7 @@ def _prompt(kind: Kind, content: BaseModel | None, max_tokens: int | None, langu
     # The budget below rounds each line up: a whole that just fits would lose lines.
     if max_tokens is not None and estimated_tokens(whole := _prompt(kind, content, None, language)) <= max_tokens:
         return whole
-    lines = list(_lines(kind, content, language)) if content is not None else []
+    lines = list(lines_of(kind, content, language)) if content is not None else []
     name = kind.upper()
     head, tail = f"<!-- {name}_MEMORY_START -->\n{_FRAME[kind][language]}", f"<!-- {name}_MEMORY_END -->"
     chosen = lines if max_tokens is None else _within_budget(lines, max_tokens - _cost(head) - _cost(tail))
@@ -152,21 +154,25 @@ def _prompt(kind: Kind, content: BaseModel | None, max_tokens: int | None, langu
     return "\n".join([*texts, tail]) if chosen else ""
 
 
-def _lines(kind: Kind, content: BaseModel, language: Language) -> Iterator[_Line]:
+def lines_of(kind: Kind, content: BaseModel, language: Language) -> Iterator[Line]:
+    """Yield the values that differ from the default document, most useful first."""
     for field in _ORDER[kind]:
-        value, heading = getattr(content, field), label(field, language)
+        value, heading, path = getattr(content, field), label(field, language), f"content.{field}"
         if isinstance(value, BaseModel):
-            yield from (_Line(heading, f"- {part}") for part in _parts(value, language))
+            yield from (Line(heading, f"- {part}", path) for part in _parts(value, language))
         elif field.endswith("_rules"):
-            yield from (_Line(heading, f"- {quoted(rule)}") for rule in value if quoted(rule))
+            rules = ((place, quoted(rule)) for place, rule in enumerate(value))
+            yield from (Line(heading, f"- {rule}", f"{path}.{place}") for place, rule in rules if rule)
         elif value and isinstance(value, list) and isinstance(value[0], Entry):
+            placed = list(enumerate(value))
             if hasattr(value[0], "status"):
-                value = sorted(value, key=lambda entry: _STATUS_ORDER.index(vars(entry)["status"]))
-            for entry in value:
+                placed.sort(key=lambda one: _STATUS_ORDER.index(vars(one[1])["status"]))
+            for place, entry in placed:
                 parts = "; ".join(_parts(entry, language))
-                yield _Line(heading, f"- {quoted(entry.name)}: {parts}" if parts else f"- {quoted(entry.name)}")
+                text = f"- {quoted(entry.name)}: {parts}" if parts else f"- {quoted(entry.name)}"
+                yield Line(heading, text, f"{path}.{place}")
         elif text := _value_text(value, language):
-            yield _Line("", f"{heading}: {text}")
+            yield Line("", f"{heading}: {text}", path)
 
 
 def _parts(model: BaseModel, language: Language) -> Iterator[str]:
@@ -199,9 +205,9 @@ def window_text(window: TimeWindow, language: Language) -> str:
     return f"{days} {window.start}–{window.end}".strip()
 
 
-def _within_budget(lines: list[_Line], remaining: int) -> list[_Line]:
+def _within_budget(lines: list[Line], remaining: int) -> list[Line]:
     """Return the first lines within the budget of tokens; a long line is cut."""
-    chosen: list[_Line] = []
+    chosen: list[Line] = []
     largest = max(remaining // _MIN_LINES, _SHORTEST_CUT_TOKENS)
     headings: set[str] = {""}
     for line in lines:
@@ -209,7 +215,7 @@ def _within_budget(lines: list[_Line], remaining: int) -> list[_Line]:
         room = min(largest, remaining - heading_cost - 1)
         if estimated_tokens(line.text) > room and room < _SHORTEST_CUT_TOKENS:
             continue
-        shown = _Line(line.heading, cut(line.text, room))
+        shown = Line(line.heading, cut(line.text, room), line.path)
         chosen.append(shown)
         headings.add(line.heading)
         remaining -= heading_cost + _cost(shown.text)

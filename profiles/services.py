@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts import zones
+from accounts import profile_entries, zones
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser
 from core.errors import Conflict, existing
@@ -244,6 +244,7 @@ def _save(
     row.version += 1
     row.save()
     transaction.on_commit(partial(zones.forget, user.pk))
+    transaction.on_commit(partial(profile_entries.forget, user.pk))
     row.revisions.create(
         version=row.version,
         action=action,

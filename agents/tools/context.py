@@ -1,4 +1,4 @@
-"""What an agent's prompt should hold about the user: the profile, the facts, and what fits a question.
+"""Make the context of an agent's prompt: the profile, the facts, and what fits a question.
 
 The parts that change least come first and in a stable order, so that the cache of a language model keeps them.
 """
@@ -32,7 +32,7 @@ from store.search.retrieval import hits_of
 
 MAX_TOKENS: Final = 1500
 _MAX_FACTS: Final = 200
-"""The newest facts of which the most important are chosen."""
+"""The newest facts, from which the most important are chosen."""
 _MAX_NEWEST: Final = 10
 _MAX_FITTING: Final = 20
 _PROFILE_SHARE: Final = 3

@@ -1,11 +1,12 @@
 """Responses as plain data for orjson: no serializer on the hot path."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, get_args
 
 import orjson
 
+from accounts.profile_entries import ProfileEntry
 from core import pagination
 from core.ids import parse_session_id, resource_uri
 from core.localization import localized
@@ -22,7 +23,7 @@ from remote.queries import RemoteState
 from store.models import Session
 from store.neighbors import Neighbor
 from store.port import AddResult, FlushResult, KeptAsText
-from store.types import ListPage, Owner, Role, StoredMemory
+from store.types import Hit, ListPage, Owner, Role, StoredMemory
 
 _ROLES: Final = get_args(Role)
 
@@ -37,8 +38,9 @@ class View(NamedTuple):
     budget: Budget = Budget()
 
 
-def search_answer(answer: SearchAnswer, view: View) -> dict[str, Any]:
-    results = [_result(found, view) for found in answer.results]
+def search_answer(answer: SearchAnswer, view: View, entries: Iterable[ProfileEntry] = ()) -> dict[str, Any]:
+    """Return the memories that were found, followed by entries of the profile."""
+    results = [_result(found, view) for found in (*answer.results, *map(_entry, entries))]
     meta: dict[str, Any] = {
         "method": answer.method,
         "scopes": {scope: report._asdict() for scope, report in answer.scopes.items()},
@@ -48,6 +50,22 @@ def search_answer(answer: SearchAnswer, view: View) -> dict[str, Any]:
         return {"results": results, "meta": meta}
     shown = _within(results, view.query, view.budget.max_tokens)
     return {"results": shown, "meta": meta | {"left_out": len(results) - len(shown)}}
+
+
+def _entry(entry: ProfileEntry) -> ScopedHit:
+    return ScopedHit(
+        Hit(
+            memory_id=entry.id,
+            memory_type="profile",
+            session_id=None,
+            text=entry.text,
+            score=None,
+            created_at_ms=entry.updated_at_ms,
+            raw={"path": entry.path},
+            relevance=entry.relevance,
+        ),
+        "all_user_memory",
+    )
 
 
 def _within(results: Sequence[dict[str, Any]], query: str, max_tokens: int) -> list[dict[str, Any]]:

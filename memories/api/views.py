@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -10,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
+from accounts import profile_entries
 from accounts.api.authentication import caller
 from accounts.api.idempotency import idempotent
 from accounts.api.openapi import (
@@ -24,6 +26,7 @@ from accounts.api.openapi import (
 from accounts.api.preconditions import conditional, if_unchanged, not_modified
 from accounts.api.schemas import ChatId, ScopedQuery
 from accounts.audit import Actor
+from accounts.profile_entries import ProfileEntry, Question
 from core import pagination
 from core.localization import language_headers, language_of, localized
 from core.messages import Translatable as _
@@ -56,6 +59,13 @@ def _view_of(body: search_schemas.SearchBody) -> View:
     return View(body.query, body.explain, bool(body.context), body.raw, budget)
 
 
+def _entries(owner: Owner, body: search_schemas.SearchBody) -> Sequence[ProfileEntry]:
+    """Return the entries of the caller's profile that fit a search. At most one statement."""
+    if not body.include_profile or body.agent_id is not None:
+        return ()
+    return profile_entries.fitting(owner.user_pk, Question(body.query, body.min_relevance))
+
+
 @extend_schema(tags=["memories"])
 class MemoryViewSet(ViewSet):
     schema = RequiredBodies()
@@ -74,7 +84,7 @@ class MemoryViewSet(ViewSet):
         body = parse(search_schemas.SearchBody, request.data)
         owner = owner_of(caller(request), body.app_id, body.project_id)
         answer = logged_search(owner, body.command(), interface="rest")
-        document = rendering.search_answer(answer, _view_of(body))
+        document = rendering.search_answer(answer, _view_of(body), _entries(owner, body))
         is_default, is_short = "scope" not in body.model_fields_set, len(answer.results) < FEW_RESULTS
         leaves_out = is_default and is_short and queries.has_other_sessions(owner, body.conversation_id)
         hints = [hint for hint in (LEFT_OUT if leaves_out else None, unknown_zone(body.timezone or "")) if hint]
@@ -104,7 +114,7 @@ class MemoryViewSet(ViewSet):
         responses={
             200: success(schemas.MemoryDetail, "The memory and its history."),
             304: NOT_MODIFIED,
-            **problems(404, 412, 422),
+            **problems(404, 409, 412, 422),
         },
     )
     @conditional
@@ -146,7 +156,7 @@ class MemoryViewSet(ViewSet):
         request=None,
         responses={
             200: success(schemas.OverrideOut, "The override that was undone.", status="undone"),
-            **problems(404, 412, 422),
+            **problems(404, 409, 412, 422),
         },
     )
     @conditional

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from accounts.models import MemoryUser, Principal
+from accounts.profile_entries import ADDRESSES
 from core.errors import Conflict, InvalidInput, NotFound
 from core.ids import check_session_id, parse_session_id
 from core.messages import Translatable as _
@@ -39,7 +40,12 @@ class MemoryRef:
 
 
 def get_memory(user_pk: UUID, ref: MemoryRef) -> StoredMemory:
-    """Return the user's memory, a deleted one too. Raises: `NotFound`, `InvalidInput` if several scopes have one."""
+    """Return the user's memory, a deleted one too.
+
+    Raises: `NotFound`, `InvalidInput` if several scopes have one, `Conflict` for the id of an entry of a profile.
+    """
+    if address := ADDRESSES.get(ref.memory_id):
+        raise Conflict(_("This is a part of the profile, not a memory. Read or change it at %(path)s.", path=address))
     try:
         check_text(ref.memory_id)
     except NotStorable:

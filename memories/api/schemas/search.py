@@ -189,7 +189,11 @@ class SearchBody(ScopedBody):
         le=1,
         description="The minimum similarity of results found by vectors. Keyword results are not affected.",
     )
-    include_profile: bool = Field(True, description="Also return the caller's profile, if the engine has one.")
+    include_profile: bool = Field(
+        True,
+        description="Also return, after the memories, up to three entries of the caller's profiles that fit the query, "
+        "and the profile that the engine made. Not with `agent_id`.",
+    )
     enable_llm_rerank: bool = Field(True, description="Let a language model sort the results, if one is configured.")
     filters: Annotated[dict[str, Any], FilterTree] | None = Field(
         None,

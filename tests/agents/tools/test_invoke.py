@@ -44,7 +44,7 @@ def test_a_fact_is_stored_recalled_and_forgotten(alice: Person, text: str, query
     assert details(alice, "memory_recall", query=query) == {"count": 0}
 
 
-def test_what_is_known_of_the_user_is_told(alice: Person) -> None:
+def test_a_question_about_the_user_has_an_answer(alice: Person) -> None:
     memory_id = details(alice, "memory_store", text="The tax number is 4711")["id"]
     found = details(alice, "memory_recall", query="What do you know about me?")
     assert (found["count"], [memory["id"] for memory in found["memories"]]) == (1, [memory_id])
