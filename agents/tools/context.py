@@ -170,4 +170,4 @@ def _cost(one: Recalled) -> int:
 
 def _line(one: Recalled) -> str:
     created_at = isoformat(readable.moment(one.created_at_ms))
-    return f"- [{one.category}] {created_at} {quoted(one.text)} [id: {one.id}]"
+    return f"- [{quoted(one.category)}] {created_at} {quoted(one.text)} [id: {one.id}]"

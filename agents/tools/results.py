@@ -3,6 +3,7 @@
 `memories.services.hygiene` removes framed memories from texts to store; otherwise they would be stored again.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,6 +17,11 @@ _QUOTED = str.maketrans(
     {"<": "&lt;", ">": "&gt;", "＜": "&lt;", "＞": "&gt;"}
     | {chr(code): " " for code in range(0x20) if not chr(code).isspace()}  # each takes six bytes of JSON
 )
+_CLOSING_LOOK_ALIKE = re.compile(
+    "[\u00ab\u02c2\u1438\u2039\u227a\u2329\u276c\u276e\u2770\u27e8\u3008\u300a\ufe64]"
+    "(?=[\\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]{0,20}[/\u2044\u2215\u29f8\uff0f])"
+)
+"""A sign that looks like "<" before one that looks like "/"; alone it is a quotation mark or a bracket."""
 
 
 def result(text: str, /, **details: Any) -> Result:
@@ -45,4 +51,7 @@ def without_frame(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Return stored text that can neither end the frame nor look like another entry."""
-    return "\n   ".join(text.translate(_QUOTED).splitlines())
+    text = text.translate(_QUOTED)
+    if not text.isascii():
+        text = _CLOSING_LOOK_ALIKE.sub("&lt;", text)
+    return "\n   ".join(text.splitlines())
