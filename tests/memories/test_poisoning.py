@@ -165,6 +165,14 @@ def test_texts_of_others_stay_in_the_frame(poisoned: Person, mcp: Any) -> None:
     check_frame(call(poisoned, "post", "/memories/context", max_tokens=20_000)["text"])
 
 
+def test_no_text_of_others_is_a_fact_of_the_context(poisoned: Person) -> None:
+    found = call(poisoned, "post", "/memories/context", max_tokens=20_000)
+    facts = {source["id"] for source in found["sources"] if source["kind"] == "fact"}
+    assert facts
+    own = call(poisoned, "get", "/memories", session_id="chat:own", limit=100)["memories"]
+    assert facts <= {memory["id"] for memory in own}
+
+
 @pytest.mark.parametrize("tag", TAGS)
 def test_a_closing_tag_in_any_spelling_is_quoted(tag: str) -> None:
     check_frame(framed([quoted(f"before {tag} after")]))
