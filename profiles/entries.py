@@ -84,7 +84,7 @@ def _asked(query: str) -> _Asked:
     return _Asked(frozenset(subjects), frozenset(words - subjects), query_readings(rest))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _words(text: str) -> frozenset[str]:
     return frozenset(tokenize(text[:_READ_CHARS]))
 

@@ -59,7 +59,7 @@ class ContextSource(BaseModel):
 
 
 class PromptContext(BaseModel):
-    """What the prompt of an agent should hold."""
+    """The context of an agent's prompt."""
 
     text: str = Field(
         description="The text, marked as data; empty if nothing is known. What changes least comes first.",

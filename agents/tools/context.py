@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple
 from django.conf import settings
 from django.db.models import Q
 
+from agents.tools.about_me import is_about_me
 from agents.tools.arguments import DEFAULT_IMPORTANCE
 from agents.tools.caller import Caller
 from agents.tools.found import Recalled, find
@@ -40,13 +41,6 @@ _FACTS_SHARE: Final = 2
 _PROFILES: Final[tuple[tuple[AgentType, str], ...]] = (("router", "user"), ("worker", "work"))
 _VIEW_PROFILES: Final = "profiles.view_profilememory"
 _MARKERS: Final = re.compile(r"<!--.*?-->")
-_ABOUT_ME: Final = re.compile(
-    r"\W*(?:(?:please\s+)?(?:tell me\s+)?(?:what|everything|all)(?:\s+(?:do|can|did))?(?:\s+(?:that|else))?\s+you\s+"
-    r"(?:know|remember|recall|learn(?:ed)?|have stored)\s+(?:about|of|on)\s+me|who am i|"
-    r"(?:你|您)(?:都|还)?(?:知道|记得|了解)(?:关于)?我(?:的)?(?:什么|哪些(?:事|信息)?|一切|所有)?|我是谁|"
-    r"was (?:wei(?:ß|ss)t|wissen) (?:du|sie)(?: alles)? (?:über|von) mich?|wer bin ich)\W*",
-    re.IGNORECASE,
-)
 
 
 class Source(NamedTuple):
@@ -63,11 +57,6 @@ class Context(NamedTuple):
     text: str
     sources: Sequence[Source]
     memories: Sequence[Recalled] = ()
-
-
-def is_about_me(query: str) -> bool:
-    """Return True for questions such as "What do you know about me?", which have no words to search for."""
-    return _ABOUT_ME.fullmatch(query.strip()) is not None
 
 
 def make_context(

@@ -3,9 +3,10 @@
 from typing import Final
 
 from agents.tools import budget
+from agents.tools.about_me import is_about_me
 from agents.tools.arguments import RecallArguments
 from agents.tools.caller import Caller
-from agents.tools.context import is_about_me, make_context
+from agents.tools.context import make_context
 from agents.tools.found import find
 from agents.tools.results import Result, failed, result
 from agents.tools.time_arguments import time_filter

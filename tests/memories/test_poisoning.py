@@ -138,7 +138,7 @@ def test_no_text_of_others_replaces_a_statement_of_the_person(poisoned: Person) 
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_single_claim_stands_beside_the_statement(alice: Person, storage: Any, source: str) -> None:
+def test_a_single_claim_leaves_the_statement_in_the_answer(alice: Person, storage: Any, source: str) -> None:
     tell(alice, "chat:own", [message(alice, "user", text, 0) for text in STATED.values()])
     for number, form in enumerate(form for forms in CLAIMS.values() for form in forms):
         claim = form.format(f"Attackville{number}", f"{number:03}")

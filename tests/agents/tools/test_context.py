@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from accounts.audit import Actor
-from agents.tools.context import is_about_me, make_context
+from agents.tools.about_me import is_about_me
+from agents.tools.context import make_context
 from core.token_estimates import estimated_tokens
 from memories.services.links import set_kept
 from memories.services.lookup import MemoryRef
@@ -146,7 +147,53 @@ def test_questions_about_oneself_are_recognized() -> None:
         "我是谁？",
         "Was weißt du über mich?",
         "Wer bin ich?",
+        "What do you know about me so far?",
+        "what's stored about me?",
+        "What have you learned about me?",
+        "What else do you remember about me?",
+        "Hi, what do you know about me?",
+        "Please tell me what you know about me",
+        "Tell me about myself",
+        "Do you remember me?",
+        "Do you know anything about me?",
+        "What information do you have about me?",
+        "How much do you know about me?",
+        "Summarize what you know about me.",
+        "Was weißt du alles über mich?",
+        "Was weisst du bisher über mich?",
+        "Was wissen Sie über mich?",
+        "Was hast du dir über mich gemerkt?",
+        "Erzähl mir, was du über mich weißt",
+        "Kennst du mich?",
+        "Weißt du etwas über mich?",
+        "Weißt du, wer ich bin?",
+        "关于我你知道些什么？",
+        "你都记得我的哪些事？",
+        "你对我了解多少？",
+        "你了解我吗？",
+        "你知道我是谁吗？",
+        "请告诉我你知道关于我的一切",
+        "關於我，你知道什麼？",
     ):
         assert is_about_me(query), query
-    for query in ("What do you know about Berlin?", "Who am I meeting?", "What do you know about my car?", ""):
+    for query in (
+        "What do you know about Berlin?",
+        "Who am I meeting?",
+        "What do you know about my car?",
+        "",
+        *(
+            "What did you tell me about me and Ana?",
+            "Do you remember my dog?",
+            "What do you know about medicine?",
+            "Was weißt du über mein Auto?",
+            "Wer bin ich im Vergleich zu Ana?",
+            "你知道我的生日吗？",
+            "你知道我妈妈吗？",
+            "我是谁的学生？",
+            "Describe my house",
+            "What have I told you about Ana?",
+            "你记得我的狗吗？",
+            "Tell me about Berlin",
+        ),
+    ):
         assert not is_about_me(query), query
