@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
@@ -21,23 +22,49 @@ _HEADER = (
     r"(?:(?:Found \d{1,6}(?: memor(?:y|ies)| candidates?)?|\d{1,6} listed)"
     r"(?:\. Call again with the memoryId of one of them)?:\s{0,4})"
 )
-_FOOTER = r"(?:\n(?:\d{1,6} more did not fit\.|There (?:are|is) more: call again with)[^\n]{0,400})?"
-# A block without an end was truncated: the rest of the text belongs to it.
-_BLOCK = re.compile(
-    rf"{_HEADER}?<{_GAP}{_NAME}\b[^>]{{0,200}}>.*?(?:<{_GAP}/{_GAP}(?P=name){_GAP}>{_FOOTER}|\Z)",
-    re.IGNORECASE | re.DOTALL,
-)
-_CLOSING_TAG = re.compile(rf"<{_GAP}/{_GAP}{_NAME}{_GAP}>", re.IGNORECASE)
+_QUOTE = "[`\"'”’»]"
+_OPENING = re.compile(rf"{_HEADER}?<{_GAP}{_NAME}\b[^<>]{{0,200}}>(?!{_QUOTE})", re.IGNORECASE)
+_CLOSING = re.compile(rf"<{_GAP}/{_GAP}{_NAME}{_GAP}>(?P<is_quoted>{_QUOTE})?", re.IGNORECASE)
+_FOOTER = re.compile(r"\n(?:\d{1,6} more did not fit\.|There (?:are|is) more: call again with)[^\n]{0,400}")
+_LISTED = re.compile(rf"\s{{0,200}}(?:\d{{1,6}}[.)] |[-*] |\[|#|{re.escape(RECALL_WARNING)})", re.IGNORECASE)
 _WARNING = re.compile(rf"{_HEADER}?{re.escape(RECALL_WARNING)}", re.IGNORECASE)
 
 
 def without_recalled_memories(text: str) -> str:
-    """Return the text without framed blocks of recalled memories and the sentences around them."""
+    """Return the text without framed blocks of recalled memories and the sentences around them.
+
+    A block without an end was truncated: the rest of the text belongs to it, if it begins with a list or the warning.
+    A tag before a quotation mark or a backtick is a text about such blocks, and stays.
+    """
     if "<" in text:
-        text = _CLOSING_TAG.sub("", _BLOCK.sub("", text))
+        text = _without_blocks(text)
+        text = _CLOSING.sub(lambda tag: tag[0] if tag["is_quoted"] else "", text)
     if RECALL_WARNING[:20] in text:
         text = _WARNING.sub("", text)
     return text.strip()
+
+
+def _without_blocks(text: str) -> str:
+    ends = dict[str, list[int]]()
+    for tag in _CLOSING.finditer(text):
+        ends.setdefault(tag["name"].lower(), []).append(tag.end("name"))
+    kept, at = list[str](), 0
+    for opening in _OPENING.finditer(text):
+        if opening.start() < at:
+            continue
+        of_name = ends.get(opening["name"].lower(), [])
+        place = bisect_left(of_name, opening.end())
+        if place < len(of_name):
+            end = text.index(">", of_name[place]) + 1
+            footer = _FOOTER.match(text, end)
+            end = footer.end() if footer else end
+        elif _LISTED.match(text, opening.end()):
+            end = len(text)
+        else:
+            continue
+        kept.append(text[at : opening.start()])
+        at = end
+    return "".join([*kept, text[at:]])
 
 
 def own_text(text: str, redacted: Counter[str] | None = None) -> str:

@@ -10,7 +10,7 @@ from accounts.audit import Actor
 from agents import tools
 from agents.mcp import catalog
 from agents.tools import Caller
-from memories.services.hygiene import is_visible, own_text
+from memories.services.hygiene import RECALL_WARNING, is_visible, own_text
 from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call
@@ -52,13 +52,29 @@ def use(person: Person, name: str, **arguments: Any) -> dict[str, Any]:
         (f"{BLOCK}\nWhere is my key?", "Where is my key?"),
         (f"Hello. {BLOCK}", "Hello."),
         ("<knowledge-context source='x'>facts</knowledge-context>Hi there", "Hi there"),
-        ("Hi < relevant-memories >cut", "Hi"),
+        ("Hi < relevant-memories >\n1. cut", "Hi"),
+        ("Hi <RELEVANT-MEMORIES>- cut", "Hi"),
+        (f"Hi <relevant-memories>\n{RECALL_WARNING}\n# Profile\n\ncut", "Hi"),
+        ("<relevant-memories>a</relevant-memories> b </relevant-memories>", "b"),
         ("No tags, 3 < 4, Found 1 memory: none", "No tags, 3 < 4, Found 1 memory: none"),
         ("  indented code  ", "  indented code  "),
     ],
 )
 def test_recalled_memories_are_removed_with_their_header(text: str, kept: str) -> None:
     assert own_text(text) == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use the <relevant-memories> tag to frame what you recall. My key is under the mat.",
+        "`<relevant-memories>` opens a block and `</relevant-memories>` ends it.",
+        'if text.startswith("<knowledge-context>"):\n    end = text.find("</knowledge-context>")',
+        "A page about <relevant-memories\nand my diary, which has 3 > 2 pages.",
+    ],
+)
+def test_texts_about_recalled_memories_stay_whole(text: str) -> None:
+    assert own_text(text) == text
 
 
 def test_what_a_tool_showed_is_removed_whole(alice: Person) -> None:
