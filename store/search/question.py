@@ -47,7 +47,7 @@ _AFTER_VERB: Final = re.compile(
 _SUBJECT: Final = re.compile(
     rf"\b{_OWN}(?P<own>[^\W\d_]{{2,}})"
     r"|\b(?:of|about|von|uber)\s+(?P<last>[^\W\d_]{2,})\s*[?.!]*$"
-    r"|(?P<owner>[^\W\d_]{2,})'s\b"
+    r"|(?<![^\W\d_])(?P<owner>[^\W\d_]{2,64})'s\b"
 )
 _NAME: Final = re.compile(r"(?<=[\w,;:] )[^\W\d_a-z]\w+")
 

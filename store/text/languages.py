@@ -11,6 +11,8 @@ from typing import Final
 
 import snowballstemmer
 
+from store.text.stems import MAX_WORD_CHARS
+
 FOREIGN: Final = "^"
 """The prefix of the stems of other languages."""
 UNKNOWN: Final = ""
@@ -75,11 +77,13 @@ def guess(words: Iterable[str]) -> str:
     return LANGUAGES[counts.index(max(counts))]
 
 
-@lru_cache(maxsize=65_536)
 def foreign_stems(word: str, language: str) -> tuple[str, ...]:
     """Return the marked stems of a folded word in a language; in all of them if it is `UNKNOWN`, none in English."""
-    if language == ENGLISH:
-        return ()
+    return () if language == ENGLISH or len(word) > MAX_WORD_CHARS else _foreign_stems(word, language)
+
+
+@lru_cache(maxsize=65_536)
+def _foreign_stems(word: str, language: str) -> tuple[str, ...]:
     with _lock:  # the stemmers are not thread-safe
         stems = [str(_stemmers[one].stemWord(word)) for one in (_OTHERS if language == UNKNOWN else (language,))]
     return tuple(dict.fromkeys(f"{FOREIGN}{stem}" for stem in stems))

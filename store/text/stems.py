@@ -97,9 +97,17 @@ _MAY_VARY = re.compile(
 )
 
 
-@lru_cache(maxsize=65_536)
+MAX_WORD_CHARS: Final = 64
+"""The length of the longest word that is stemmed: the stemmers take quadratic time."""
+
+
 def stems(word: str) -> tuple[str, ...]:
     """Return the stems of a folded word, the likeliest first: one, or those of all words that have this form."""
+    return _stems(word) if len(word) <= MAX_WORD_CHARS else (word,)
+
+
+@lru_cache(maxsize=65_536)
+def _stems(word: str) -> tuple[str, ...]:
     if number := NUMBERS.get(word):
         return (number,)
     bases = _BASES.get(word)

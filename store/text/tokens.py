@@ -57,6 +57,7 @@ _INNER_CAPITAL = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]
 _CAMEL_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]{2,}")
 _ACRONYM = re.compile(r"\b(?:US|IT|WHO)(?:A\b|\b(?!['\u2019]))|\bU\.S\.(?:A\.)?")
 _ACCENTED_WORD = re.compile(
+    "(?<![a-z\u00c0-\u024f\u1e00-\u1eff])"  # else each letter of a long word begins a search
     "[a-z\u00c0-\u024f\u1e00-\u1eff]*[\u00e0-\u024f\u1e00-\u1eff][a-z\u00c0-\u024f\u1e00-\u1eff]*"
 )
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})

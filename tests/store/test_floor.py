@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from engines.embedded.engine import EmbeddedEngine
 from store.models import Memory
-from store.search import spelling
+from store.search import question, spelling
 from store.types import Hit, SearchRequest, SearchResult
 from tests.conftest import Person
 from tests.store.conftest import NOON_MS, remember, search, text_message, texts
@@ -215,3 +216,12 @@ def test_the_time_of_a_question_prefers_and_excludes_only_if_it_asks_for_nothing
     found = texts(search(engine, alice.owner, "Did I paint the fence yesterday?", **asked))
     assert found[0] == "I painted the fence"
     assert "I painted the fence and the door and the wall" in found
+
+
+@pytest.mark.parametrize(
+    "query", ["a" * 8192, "when " + "a" * 8187, "中" * 8192, "我的" * 4096, "what is my " + "a" * 8181]
+)
+def test_long_questions_are_read_in_linear_time(query: str) -> None:
+    started_at = time.process_time()
+    question.asked(query)
+    assert time.process_time() - started_at < 0.6

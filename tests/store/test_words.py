@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import permutations
 
 import pytest
@@ -170,3 +171,10 @@ def test_other_readings_of_a_word_are_no_words_of_the_query() -> None:
 )
 def test_numbers_and_names_stay(text: str, expected: set[str]) -> None:
     assert expected <= {*tokenize(text)}
+
+
+@pytest.mark.parametrize("char", ["a", "ß", "é", "я"])
+def test_very_long_words_are_read_in_linear_time(char: str) -> None:
+    started_at = time.process_time()
+    assert finds(char * 100_000, char * 100_000)
+    assert time.process_time() - started_at < 2
