@@ -320,12 +320,16 @@ class _Ranker:
         return {term for term, one in zip(keywords.terms.own, is_unknown.tolist(), strict=True) if one}
 
     def corrected(self, request: SearchRequest, hits: Sequence[Hit]) -> dict[str, str]:
-        """Return the misspelled words of a query and the words of its hits that were searched instead."""
+        """Return the misspelled words of a query and the words of its hits that were searched instead.
+
+        No word that only other memories hold: these may be hidden, or those of another agent.
+        """
         if (keywords := self._keywords.get(request.query)) is None or not keywords.terms.corrected:
             return {}
         unknown = self.unknown(request.query)
         found = {word: one for word, one in keywords.terms.corrected.items() if one not in unknown}
-        return {word: spelling.written_as(token, (hit.text for hit in hits)) for word, token in found.items()}
+        written = {word: spelling.written_as(token, (hit.text for hit in hits)) for word, token in found.items()}
+        return {word: one for word, one in written.items() if one is not None}
 
     def is_partly_known(self, request: SearchRequest) -> bool:
         """Return True if the floor of a request is on, and the user knows only a part of what is asked for."""

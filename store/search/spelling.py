@@ -154,13 +154,13 @@ def _cost_of_change(one: str, other: str) -> int:
     return 1 if {one, other} <= _VOWELS or {one, other} in _MISTAKEN else 2
 
 
-def written_as(token: str, texts: Iterable[str]) -> str:
-    """Return a word of some texts that has a token; the token if none has."""
+def written_as(token: str, texts: Iterable[str]) -> str | None:
+    """Return a word of some texts that has a token; None if none has."""
     for text in texts:
         for word in _WORD.findall(text):
             if fold(word)[:2] == token[:2] and token in query_tokens(word):
                 return str(word)
-    return token
+    return None
 
 
 def corrected_terms(own: Sequence[str], words: Sequence[Misspelled], nearest_to: Mapping[str, str]) -> list[str]:

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from engines.embedded.engine import EmbeddedEngine
+from store.index import fact_pages
 from store.models import Memory
 from store.search import question, spelling
 from store.types import Hit, SearchRequest, SearchResult
@@ -225,3 +226,16 @@ def test_long_questions_are_read_in_linear_time(query: str) -> None:
     started_at = time.process_time()
     question.asked(query)
     assert time.process_time() - started_at < 0.6
+
+
+def test_a_correction_names_no_word_of_other_agents(engine: EmbeddedEngine, alice: Person) -> None:
+    tell(engine, alice, *FACTS, "The user was treated for hepatitis")
+    query = "Is the user treated for hepatitas?"
+    [found] = engine.search(alice.owner, [SearchRequest(query, "keyword")])
+    assert found.corrected == {"hepatitas": "hepatitis"}
+    memory = Memory.objects.filter(text__contains="hepatitis")
+    memory.update(origin="tool", agent_id="doctor")
+    fact_pages.update(alice.owner, list(memory.values_list("pk", flat=True)))
+    [found] = engine.search(alice.owner, [SearchRequest(query, "keyword", reader="helper")])
+    assert "hepatitis" not in str(found)
+    assert found.corrected == {}
