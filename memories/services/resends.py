@@ -7,10 +7,13 @@ most a minute old.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, Final, NamedTuple
 
-from django.db.models import Q, Subquery
+from django.db.models import OuterRef, Q, Subquery
 
+from memories.models import Override
 from store.models import Memory, Session
 
 _MIN_AT_BEGINNING: Final = 3
@@ -26,10 +29,15 @@ class Said(NamedTuple):
     sender_id: str
     text: str | None
 
+    def is_same(self, row: "_Row") -> bool:
+        """Return True if a row holds the message, or held it before it was edited."""
+        return self.text is not None and (self.role, self.sender_id) == row.sent_by and self.text in row.texts
+
 
 class _Row(NamedTuple):
     memory_id: str
-    said: Said
+    sent_by: tuple[str, str]
+    texts: tuple[str, ...]
     created_at_ms: int
 
 
@@ -42,16 +50,16 @@ def find_resent(session: Session, batch: Sequence[Said], *, now_ms: int | None) 
         return []
     first, last = _ends(session, len(batch))
     if len(batch) == 1:
-        same = last[-1:] if last and last[-1].said == batch[0] else []
+        same = last[-1:] if last and batch[0].is_same(last[-1]) else []
         is_recent = bool(same) and now_ms is not None and abs(now_ms - same[0].created_at_ms) <= _SAME_MS
         return [same[0].memory_id] if is_recent else []
-    count = next((at for at, (one, row) in enumerate(zip(batch, first, strict=False)) if one != row.said), None)
+    count = next((at for at, (one, row) in enumerate(zip(batch, first, strict=False)) if not one.is_same(row)), None)
     beginning = first[: min(len(batch), len(first)) if count is None else count]
     if len(beginning) >= _MIN_AT_BEGINNING and _is_telling(batch[: len(beginning)]):
         return [row.memory_id for row in beginning]
     for size in range(min(len(batch), len(last)), _MIN_AT_END - 1, -1):
         overlap = last[-size:]
-        if all(one == row.said for one, row in zip(batch, overlap, strict=False)) and _is_telling(batch[:size]):
+        if all(one.is_same(row) for one, row in zip(batch, overlap, strict=False)) and _is_telling(batch[:size]):
             return [row.memory_id for row in overlap]
     return []
 
@@ -63,16 +71,18 @@ def _is_telling(batch: Sequence[Said]) -> bool:
 def _ends(session: Session, count: int) -> tuple[list[_Row], list[_Row]]:
     """Return the first and the last `count` memories of a session, in their order. One SQL statement."""
     messages = Memory.objects.filter(session=session, original_text="")  # without those that a model derived
-    newest = messages.order_by("-seq").values("seq")[:1]
-    near_an_end = Q(seq__lt=count) | Q(seq__gt=Subquery(newest) - count)
-    rows = messages.filter(near_an_end).order_by("seq").values_list(*_Columns._fields)
-    found = [_row(_Columns(*row)) for row in rows]
+    ends = (messages.order_by(order).values("pk")[:count] for order in ("seq", "-seq"))
+    near_an_end = reduce(or_, (Q(pk__in=Subquery(rows)) for rows in ends))
+    former = Override.objects.filter(row=OuterRef("pk"), undone_at=None).values("original_text")[:1]
+    rows = messages.filter(near_an_end).order_by("seq").annotate(former=Subquery(former))
+    found = [_row(_Columns(*row)) for row in rows.values_list(*_Columns._fields)]
     return found[:count], found[-count:]
 
 
 def _row(row: "_Columns") -> _Row:
-    said = Said(str(row.payload.get("role", "")), row.sender_id, row.text if row.chunk_index is None else None)
-    return _Row(row.memory_id, said, row.created_at_ms)
+    texts = (row.text, row.former) if row.former is not None else (row.text,)
+    sent_by = str(row.payload.get("role", "")), row.sender_id
+    return _Row(row.memory_id, sent_by, texts if row.chunk_index is None else (), row.created_at_ms)
 
 
 class _Columns(NamedTuple):
@@ -82,3 +92,4 @@ class _Columns(NamedTuple):
     text: str
     chunk_index: int | None
     created_at_ms: int
+    former: str | None

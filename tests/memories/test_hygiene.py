@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db.models import F
 
 from accounts.audit import Actor
 from agents import tools
@@ -170,3 +171,21 @@ def test_a_deleted_message_that_is_sent_again_stays_deleted(alice: Person) -> No
     answer = add(alice, messages(LONG, "Noted.", "ok", at=NOON_MS + MINUTE_MS))
     assert answer["stored"] == 0
     assert len(stored()) == 3
+
+
+def test_an_edited_message_that_is_sent_again_stays_edited(alice: Person) -> None:
+    add(alice, messages(LONG, "Noted.", "ok"))
+    memory = Memory.objects.get(text=LONG)
+    call(alice, "patch", f"/memories/{memory.memory_id}", override_text="I moved to the mill street last week.")
+    for sent in (messages(LONG, "Noted.", "ok", at=NOON_MS + MINUTE_MS), messages(*stored(), at=NOON_MS + MINUTE_MS)):
+        assert add(alice, sent)["stored"] == 0
+    assert len(stored()) == 3
+
+
+def test_gaps_in_a_session_hide_no_resend_and_make_none(alice: Person) -> None:
+    texts = [LONG, "Noted.", "ok", "Anything else?", "No.", "Bye"]
+    add(alice, messages(*texts))
+    Memory.objects.filter(seq__gt=2).update(seq=F("seq") + 10)
+    assert add(alice, messages(*texts[:2], *texts[4:], at=NOON_MS + MINUTE_MS))["stored"] == 4
+    Memory.objects.filter(seq__gt=15).delete()
+    assert add(alice, messages(*texts, at=NOON_MS + 2 * MINUTE_MS))["stored"] == 0
