@@ -87,11 +87,10 @@ class Score(NamedTuple):
 class QueryTerms(NamedTuple):
     """The distinct tokens of a query, and those of words that its answer is likely to have (`store.text.expected`).
 
-    `looked_up` are all tokens to look up: also the signs of questions and continuations, and `readings` of words,
+    `looked_up` are all tokens to look up: with the signs of questions and continuations, and `readings` of words,
     which count as the own token that each names. `window` are the tokens of the days that it means; the first stands
-    for all among the own; `spans` are these days in Unix milliseconds, first <= time < end. `common` own tokens never
-    inform; `subjects` are those of whom or what it asks about. `is_attribute`: it asks for one property. `corrected`
-    are tokens in place of misspelled words.
+    for all among the own; `spans` are these days in Unix milliseconds. `common` own tokens never inform; `subjects`
+    tell whom or what it asks about. `is_attribute`: it asks for one property. `corrected` replace misspelled words.
     """
 
     own: Sequence[str]
@@ -569,7 +568,7 @@ def _bm25(snapshot: Snapshot, postings: Postings, weights: Reals) -> Reals:
 def _typical_parts(facts: Facts, postings: Postings) -> tuple[Numbers, Reals]:
     """Return the lengths of documents and the counts of postings, those of a long message as of a part of it.
 
-    A fact in its middle is not buried, and a log that holds all words far apart, each many times, is not first.
+    A fact in its middle is found, and a log that holds all words far apart, each many times, is not first.
     """
     lengths: Numbers = facts["length"]
     if lengths.max(initial=0) <= LONG:
