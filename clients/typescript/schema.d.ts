@@ -243,6 +243,8 @@ export interface paths {
         /**
          * Delete a memory
          * @description Move a memory to the trash. Searches and lists stop returning it at once.
+         *
+         *     Without `copies`, the next search shows a copy in its place if there is one.
          */
         delete: operations["delete_memory"];
         options?: never;
@@ -285,7 +287,7 @@ export interface paths {
         put?: never;
         /**
          * Restore a memory
-         * @description Restore a memory from the trash, or one that a newer memory superseded.
+         * @description Restore a memory from the trash with the copies deleted with it, or one that a newer memory superseded.
          */
         post: operations["restore_memory"];
         delete?: never;
@@ -1323,6 +1325,16 @@ export interface components {
              * @enum {string}
              */
             status: "deleted" | "restored";
+            /**
+             * Copies
+             * @description The ids of its copies that are in the same state. Absent unless `copies` is true.
+             */
+            copies?: string[];
+            /**
+             * Copies Count
+             * @description The number of these copies. Absent unless `copies` is true. Default: `0`.
+             */
+            copies_count?: number;
         };
         /**
          * DeletedWebhook
@@ -2295,6 +2307,16 @@ export interface components {
              * @enum {string}
              */
             status: "active" | "undone";
+            /**
+             * Copies
+             * @description The ids of its copies that are in the same state. Absent unless `copies` is true.
+             */
+            copies?: string[];
+            /**
+             * Copies Count
+             * @description The number of these copies. Absent unless `copies` is true. Default: `0`.
+             */
+            copies_count?: number;
         };
         /**
          * Participant
@@ -2355,6 +2377,11 @@ export interface components {
              * @description The new importance, 1 for the highest. Absent: the importance stays.
              */
             importance?: number | null;
+            /**
+             * Copies
+             * @description True overrides its copies too. Copies are memories of the same text, sender and role, which searches show as one. Default: `false`.
+             */
+            copies?: boolean;
         } | {
             override_text: string;
         } | {
@@ -3095,7 +3122,7 @@ export interface components {
         };
         /**
          * PromptContext
-         * @description What the prompt of an agent should hold.
+         * @description The context of an agent's prompt.
          */
         PromptContext: {
             /**
@@ -3445,6 +3472,16 @@ export interface components {
              * @constant
              */
             status: "restored";
+            /**
+             * Copies
+             * @description The ids of the copies that were deleted and are restored with it. Absent if there are none.
+             */
+            copies?: string[];
+            /**
+             * Copies Count
+             * @description The number of these copies. Absent if there are none. Default: `0`.
+             */
+            copies_count?: number;
         };
         /**
          * Revision
@@ -3792,7 +3829,7 @@ export interface components {
             radius?: number | null;
             /**
              * Include Profile
-             * @description Also return the caller's profile, if the engine has one. Default: `true`.
+             * @description Also return, after the memories, up to three entries of the caller's profiles that fit the query, and the profile that the engine made. Not with `agent_id`. Default: `true`.
              */
             include_profile?: boolean;
             /**
@@ -5934,6 +5971,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             404: components["responses"]["404"];
+            409: components["responses"]["409"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -5942,7 +5980,12 @@ export interface operations {
     };
     delete_memory: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description True deletes its copies too. Copies are memories of the same text, sender and role, which searches show as one. */
+                copies?: boolean;
+                /** @description The caller's user id. Required with `user_key` only. */
+                user_id?: string;
+            };
             header?: {
                 /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
                 "If-Match"?: string;
@@ -6025,6 +6068,8 @@ export interface operations {
             query?: {
                 /** @description The memory's application. Required only if the id exists in several scopes. */
                 app_id?: string;
+                /** @description True undoes the overrides of its copies too that had the same original text. Copies are memories of the same text, sender and role, which searches show as one. */
+                copies?: boolean;
                 /** @description The memory's project. Required only if the id exists in several scopes. */
                 project_id?: string;
                 /** @description The caller's user id. Required with `user_key` only. */
@@ -6056,6 +6101,7 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             404: components["responses"]["404"];
+            409: components["responses"]["409"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];

@@ -147,6 +147,7 @@ class Memories(Group[S]):
         session_id: str | None = None,
         category: models.Category | None = None,
         importance: float | None = None,
+        copies: bool | None = None,
         if_match: str | None = None,
     ) -> Call[models.Override]:
         """Replace the text, the category or the importance of a memory.
@@ -159,27 +160,41 @@ class Memories(Group[S]):
             "/memories/{memory_id}",
             versioned(parsed_as(models.Override)),
             ids={"memory_id": memory_id},
-            body={"session_id": session_id, "override_text": text, "category": category, "importance": importance}
+            body={
+                "session_id": session_id,
+                "override_text": text,
+                "category": category,
+                "importance": importance,
+                "copies": copies,
+            }
             | self._scope,
             headers={"If-Match": if_match},
         )
 
     @Endpoint
-    def undo_update(self, memory_id: str, *, if_match: str | None = None) -> Call[models.Override]:
+    def undo_update(
+        self, memory_id: str, *, copies: bool | None = None, if_match: str | None = None
+    ) -> Call[models.Override]:
         """Undo the override of a memory: its original text, category and importance return."""
         return call(
             "DELETE",
             "/memories/{memory_id}/override",
             versioned(parsed_as(models.Override)),
             ids={"memory_id": memory_id},
-            params=self._scope,
+            params={"copies": copies} | self._scope,
             headers={"If-Match": if_match},
             is_idempotent=False,
         )
 
     @Endpoint
     def delete(
-        self, memory_id: str, *, session_id: str | None = None, reason: str | None = None, if_match: str | None = None
+        self,
+        memory_id: str,
+        *,
+        copies: bool | None = None,
+        session_id: str | None = None,
+        reason: str | None = None,
+        if_match: str | None = None,
     ) -> Call[models.MemoryDecision]:
         """Move a memory to the trash. Searches and lists stop returning it at once."""
         return call(
@@ -187,6 +202,7 @@ class Memories(Group[S]):
             "/memories/{memory_id}",
             parsed_as(models.MemoryDecision),
             ids={"memory_id": memory_id},
+            params={"copies": copies},
             body={"session_id": session_id, "reason": reason} | self._scope,
             headers={"If-Match": if_match},
             is_idempotent=if_match is None,
@@ -211,7 +227,7 @@ class Memories(Group[S]):
     def restore(
         self, memory_id: str, *, session_id: str | None = None, if_match: str | None = None
     ) -> Call[models.RestoredMemory]:
-        """Restore a memory from the trash, or one that a newer memory superseded."""
+        """Restore a memory from the trash with the copies deleted with it, or one that a newer memory superseded."""
         return call(
             "POST",
             "/memories/{memory_id}/restore",

@@ -385,7 +385,7 @@ class ContextSource(Model):
 
 
 class PromptContext(Model):
-    """What the prompt of an agent should hold."""
+    """The context of an agent's prompt."""
 
     text: str
     """The text, marked as data; empty if nothing is known. What changes least comes first."""
@@ -496,6 +496,10 @@ class Override(Versioned):
     """The id of the override."""
     status: str
     """`active`, or `undone` after it was undone."""
+    copies: list[str] | None = None
+    """The ids of its copies that are in the same state. Absent unless `copies` is true."""
+    copies_count: int | None = None
+    """The number of these copies. Absent unless `copies` is true. Default: `0`."""
 
 
 class MemoryDecision(Model):
@@ -507,6 +511,10 @@ class MemoryDecision(Model):
     """The id of the deletion."""
     status: str
     """`deleted`, or `restored` after a restoration."""
+    copies: list[str] | None = None
+    """The ids of its copies that are in the same state. Absent unless `copies` is true."""
+    copies_count: int | None = None
+    """The number of these copies. Absent unless `copies` is true. Default: `0`."""
 
 
 class SenderDeletion(Model):
@@ -527,6 +535,10 @@ class RestoredMemory(Model):
     """The deletion that was undone; null if a newer memory had superseded this one."""
     status: str
     """`deleted`, or `restored` after a restoration."""
+    copies: list[str] | None = None
+    """The ids of the copies that were deleted and are restored with it. Absent if there are none."""
+    copies_count: int | None = None
+    """The number of these copies. Absent if there are none. Default: `0`."""
 
 
 class TrashItem(Model):
