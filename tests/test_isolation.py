@@ -266,7 +266,14 @@ class Walk(RuleBasedStateMachine):
             {"sender_id": other.user_id},
             {"OR": [{"sender_id": {"in": senders}}, {"session_id": {"ne": "chat:c9"}}]},
         )[choice % 5]
-        body = {"query": "payment", "conversation_id": chat, "scope": scope, "top_k": 100, "filters": filters}
+        body = {
+            "query": "payment",
+            "conversation_id": chat,
+            "scope": scope,
+            "top_k": 100,
+            "filters": filters,
+            "fold": False,
+        }
         answer = self.call(name, "post", "/memories/search", data=body, content_type="application/json")
         found = {result["session_id"] for result in answer["results"] if not result["id"].startswith("profile:")}
         expected = self._searchable(subject, chat, scope)
