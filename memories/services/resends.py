@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from django.db.models import OuterRef, Q, Subquery
 
 from memories.models import Override
-from store.models import Memory, Session
+from store.models import Memory, Session, State
 
 _MIN_AT_BEGINNING: Final = 3
 _MIN_AT_END: Final = 2
@@ -30,8 +30,10 @@ class Said(NamedTuple):
     text: str | None
 
     def is_same(self, row: "_Row") -> bool:
-        """Return True if a row holds the message, or held it before it was edited."""
-        return self.text is not None and (self.role, self.sender_id) == row.sent_by and self.text in row.texts
+        """Return True if a row holds the message, held it before it was edited, or may have held it: it is purged."""
+        if row.is_purged or self.text is None:
+            return row.is_purged
+        return (self.role, self.sender_id) == row.sent_by and self.text in row.texts
 
 
 class _Row(NamedTuple):
@@ -39,6 +41,7 @@ class _Row(NamedTuple):
     sent_by: tuple[str, str]
     texts: tuple[str, ...]
     created_at_ms: int
+    is_purged: bool
 
 
 def find_resent(session: Session, batch: Sequence[Said], *, now_ms: int | None) -> list[str]:
@@ -50,22 +53,30 @@ def find_resent(session: Session, batch: Sequence[Said], *, now_ms: int | None) 
         return []
     first, last = _ends(session, len(batch))
     if len(batch) == 1:
-        same = last[-1:] if last and batch[0].is_same(last[-1]) else []
+        same = last[-1:] if last and not last[-1].is_purged and batch[0].is_same(last[-1]) else []
         is_recent = bool(same) and now_ms is not None and abs(now_ms - same[0].created_at_ms) <= _SAME_MS
         return [same[0].memory_id] if is_recent else []
     count = next((at for at, (one, row) in enumerate(zip(batch, first, strict=False)) if not one.is_same(row)), None)
     beginning = first[: min(len(batch), len(first)) if count is None else count]
-    if len(beginning) >= _MIN_AT_BEGINNING and _is_telling(batch[: len(beginning)]):
-        return [row.memory_id for row in beginning]
+    if resent := _resent(batch, beginning, _MIN_AT_BEGINNING):
+        return resent
     for size in range(min(len(batch), len(last)), _MIN_AT_END - 1, -1):
         overlap = last[-size:]
-        if all(one.is_same(row) for one, row in zip(batch, overlap, strict=False)) and _is_telling(batch[:size]):
-            return [row.memory_id for row in overlap]
+        is_same = all(one.is_same(row) for one, row in zip(batch, overlap, strict=False))
+        if is_same and (resent := _resent(batch, overlap, _MIN_AT_END)):
+            return resent
     return []
 
 
-def _is_telling(batch: Sequence[Said]) -> bool:
-    return any(len(one.text or "") >= _MIN_CHARS for one in batch)
+def _resent(batch: Sequence[Said], overlap: Sequence[_Row], least: int) -> list[str]:
+    """Return the ids of an overlap up to its last message that is known; none if too few are known, or they are short.
+
+    A purged message counts only between others: a transcript that is sent again must not bring it back.
+    """
+    known = [place for place, row in enumerate(overlap) if not row.is_purged]
+    if len(known) < least or not any(len(batch[place].text or "") >= _MIN_CHARS for place in known):
+        return []
+    return [row.memory_id for row in overlap[: known[-1] + 1]]
 
 
 def _ends(session: Session, count: int) -> tuple[list[_Row], list[_Row]]:
@@ -82,7 +93,8 @@ def _ends(session: Session, count: int) -> tuple[list[_Row], list[_Row]]:
 def _row(row: "_Columns") -> _Row:
     texts = (row.text, row.former) if row.former is not None else (row.text,)
     sent_by = str(row.payload.get("role", "")), row.sender_id
-    return _Row(row.memory_id, sent_by, texts if row.chunk_index is None else (), row.created_at_ms)
+    is_purged = row.state == State.PURGED
+    return _Row(row.memory_id, sent_by, texts if row.chunk_index is None else (), row.created_at_ms, is_purged)
 
 
 class _Columns(NamedTuple):
@@ -93,3 +105,4 @@ class _Columns(NamedTuple):
     chunk_index: int | None
     created_at_ms: int
     former: str | None
+    state: str

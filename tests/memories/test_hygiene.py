@@ -189,3 +189,14 @@ def test_gaps_in_a_session_hide_no_resend_and_make_none(alice: Person) -> None:
     assert add(alice, messages(*texts[:2], *texts[4:], at=NOON_MS + MINUTE_MS))["stored"] == 4
     Memory.objects.filter(seq__gt=15).delete()
     assert add(alice, messages(*texts, at=NOON_MS + 2 * MINUTE_MS))["stored"] == 0
+
+
+def test_a_purged_message_does_not_come_back_with_its_transcript(alice: Person) -> None:
+    texts = [LONG, "The gate code is 4412.", "ok", "Noted."]
+    add(alice, messages(*texts))
+    memory = Memory.objects.get(text=texts[1])
+    call(alice, "delete", f"/memories/{memory.memory_id}")
+    Memory.objects.filter(pk=memory.pk).update(state="purged", text="", payload={}, sender_id="")
+    assert add(alice, messages(*texts, at=NOON_MS + MINUTE_MS))["stored"] == 0
+    assert add(alice, messages(*texts, "Bye", at=NOON_MS + 2 * MINUTE_MS))["stored"] == 1
+    assert texts[1] not in stored()
