@@ -71,7 +71,7 @@ def find_resent(session: Session, batch: Sequence[Said], *, now_ms: int | None) 
 def _resent(batch: Sequence[Said], overlap: Sequence[_Row], least: int) -> list[str]:
     """Return the ids of an overlap up to its last message that is known; none if too few are known, or they are short.
 
-    A purged message counts only between others: a transcript that is sent again must not bring it back.
+    A purged message counts only before one that is known: a transcript that is sent again must not bring it back.
     """
     known = [place for place, row in enumerate(overlap) if not row.is_purged]
     if len(known) < least or not any(len(batch[place].text or "") >= _MIN_CHARS for place in known):
