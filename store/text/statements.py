@@ -13,6 +13,7 @@ from store.text import questions_en, statements_de, statements_en, statements_mo
 from store.text.slots import FRAME, SPEAKER, Slot, Statement
 
 MAX_CHARS: Final = 600
+MAX_HAN_CHARS: Final = 200
 """Longer texts are documents or pasted: only their beginning is read."""
 MAX_SENTENCES: Final = 12
 MAX_SENTENCE_CHARS: Final = 240
@@ -143,7 +144,9 @@ _LANGUAGES: Final = {
 
 
 def statements(text: str) -> tuple[Statement, ...]:
-    """Return what a text says of slots, in its order."""
+    """Return what a text says of slots, in its order; nothing of a long Chinese one, which is an article."""
+    if len(text) > MAX_HAN_CHARS and _HAN_TRIGGER.search(text[:MAX_CHARS]):
+        return ()
     return _statements(text[:MAX_CHARS])
 
 

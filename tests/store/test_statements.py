@@ -119,3 +119,9 @@ def test_tokens_are_short_and_without_spaces() -> None:
 )
 def test_odd_texts_say_nothing(text: str) -> None:
     assert statements(text) == ()
+
+
+def test_a_long_chinese_text_is_an_article() -> None:
+    said = "我的电话号码是13800001111。"
+    assert statements(said)
+    assert not statements(said + "这座城市的公园里有许多古老的树木和安静的小路。" * 10)
