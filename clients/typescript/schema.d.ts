@@ -4073,8 +4073,8 @@ export interface components {
             role: ("user" | "assistant" | "tool" | "system") | null;
             /**
              * Category
-             * @description The category; empty if it is not known.
-             * @example full_context_user
+             * @description The category; empty for files, and if it is not known.
+             * @example
              */
             category: string;
             /**

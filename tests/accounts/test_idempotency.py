@@ -100,6 +100,7 @@ SECRETS: dict[str, tuple[Callable[[Person], tuple[str, dict[str, Any]]], str]] =
 EXEMPT = {
     "create_user": "its contract: an existing user is returned with the same key",
     "search_memories": "it changes nothing",
+    "make_context": "it changes nothing",
     "invoke_tool": "OpenClaw's contract: memory_store recognizes an equal text as its own",
 }
 

@@ -31,7 +31,7 @@ PAGES = {
     "users/{user}/transcript/?session=chat:0": 13,
     "users/{user}/?view=sessions": 11,
     "users/{user}/?view=audit": 10,
-    "users/{user}/erase/": 46,
+    "users/{user}/erase/": 47,
     "trash/": 14,
     "trash/?kind=sessions": 13,
     "trash/?kind=resources": 12,

@@ -34,6 +34,7 @@ API = {
     ("POST", "/resources/<str:resource_id>/restore"): KEY,
     ("POST", "/memories/add"): KEY,
     ("POST", "/memories/flush"): KEY,
+    ("POST", "/memories/context"): KEY,
     ("POST", "/memories/search"): KEY,
     ("GET", "/memories"): KEY,
     ("DELETE", "/memories"): KEY,

@@ -127,7 +127,7 @@ def test_vectors_of_our_own_are_used(
     fill.fill(10.0)
     everos.fault("search", Fault(status=500, body={}), times=1000)
     for method, used in (("vector", "vector"), ("hybrid", "hybrid"), ("agentic", "hybrid"), ("keyword", "keyword")):
-        answer = search(alice, "cobbler", method=method)
+        answer = search(alice, "cobbler", method=method, min_relevance=0)
         assert answer["meta"]["method"] == used
         assert ("alice said: The shoemaker is kind" in found(answer)) == (used != "keyword")
     embeddings.failure = 500

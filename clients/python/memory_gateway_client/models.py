@@ -296,7 +296,7 @@ class SearchResult(Model):
     role: str | None
     """The role of its message; null for other memories."""
     category: str
-    """The category; empty if it is not known."""
+    """The category; empty for files, and if it is not known."""
     timestamp_ms: int
     """The time it is about, in Unix milliseconds."""
     created_at: str

@@ -349,7 +349,7 @@ class SearchResultOut(BaseModel):
     sender_id: str = Field(description="The sender; empty if it is not known.", examples=["u_123"])
     sender_name: str | None = Field(description="The sender's name; null without one.", examples=[None])
     role: Role | None = Field(description="The role of its message; null for other memories.", examples=["user"])
-    category: str = Field(description="The category; empty if it is not known.", examples=["full_context_user"])
+    category: str = Field(description="The category; empty for files, and if it is not known.", examples=[""])
     timestamp_ms: int = Field(description="The time it is about, in Unix milliseconds.", examples=[1780308000000])
     created_at: str = Field(description="The same time as text.", examples=["2026-06-01T10:00:00+00:00"])
     superseded_by: str | None = Field(
