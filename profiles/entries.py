@@ -25,7 +25,7 @@ _ALSO_CALLED: Final = {
     "timezone": "time zone Zeitzone",
     "primary_language": "language speak Sprache 语言",
     "interests": "interest hobby hobbies like Hobby Interessen 爱好 喜欢",
-    "places": "place address Adresse Ort",
+    "places": "place address Ort Anschrift",
     "current_projects": "project working Projekt",
     "team_members": "team colleague Kollege Kollegin 同事",
     "preferred_tools": "tool prefer Werkzeug",
@@ -70,8 +70,8 @@ def _entries(document: Document, language: Language, wanted: _Asked) -> Iterator
     lines = {written: list(prompts.lines_of(kind, content, written)) for written in prompts.LANGUAGES}
     updated_at_ms = int(document.updated_at.timestamp() * 1000)
     for place, line in enumerate(lines[language]):
-        labelled = (f"{one[place].heading} {one[place].text}" for one in lines.values())
-        words = frozenset().union(*map(_words, labelled), _words(_ALSO_CALLED.get(line.path.split(".")[1], "")))
+        labeled = (f"{one[place].heading} {one[place].text}" for one in lines.values())
+        words = frozenset().union(*map(_words, labeled), _words(_ALSO_CALLED.get(line.path.split(".")[1], "")))
         if relevance := _relevance(words, wanted):
             text = f"{line.heading}: {line.text.removeprefix('- ')}" if line.heading else line.text
             yield ProfileEntry(f"profile:{kind}", line.path, text, relevance, updated_at_ms)

@@ -135,10 +135,9 @@ class SearchRequest:
 
     `session_ids` None searches all sessions; an empty tuple is not allowed, because it finds nothing. `reader` is one
     of the user's agents: manual memories for other agents are left out. `top_k` is 1–100. `filters` is a validated
-    filter tree (`store.filters`). `with_hidden` includes memories that the user hid, to explain why they are missing
-    from results. `min_relevance` 0 switches the floor off. Words for a time, such as "yesterday", are read as on `now`
-    (None: the present) in `zone` (an IANA name; empty: that of the installation). `began_at` (`time.monotonic`) is when
-    the caller began to wait; None: now.
+    filter tree (`store.filters`). `with_hidden` includes memories that the user hid. `min_relevance` 0 switches the
+    floor off. Words for a time are read as on `now` (None: the present) in `zone` (an IANA name; empty: that of the
+    installation). `began_at` (`time.monotonic`) is when the caller began to wait; None: now.
     """
 
     query: str
@@ -163,7 +162,7 @@ class Hit(NamedTuple):
 
     `raw` is the record without file contents, in the remote's format also for memories of ours. `legs` explains the
     hit: score and rank per leg, and matched terms. `relevance` is the share of the question that the memory and its
-    context cover, 0..1 for all methods; None if nobody knows. The other fields are those of the row, empty for a memory
+    context cover, 0..1 for all methods; None if unknown. The other fields are those of the row, empty for a memory
     of the remote alone. `is_kept`: a person decided that nothing replaces it.
     """
 

@@ -21,9 +21,9 @@ _PROFILES: Final[dict[str, tuple[AgentType, str]]] = {
     "router_profile": (ROUTER, "Who the user is and how they work, for an agent that chooses who answers."),
     "worker_profile": (WORKER, "Who the user is and how they work, for an agent that does the work."),
 }
-_ABOUT: Final = "What is known of the user: the profile, the facts, and what fits a query or is new."
+_ABOUT: Final = "The user's profile and facts, and memories that fit a query or are new."
 CONTEXT: Final = types.Resource(
-    uri="memory://context", name=_CONTEXT, title="What is known of the user", description=_ABOUT, mime_type="text/plain"
+    uri="memory://context", name=_CONTEXT, title="Context about the user", description=_ABOUT, mime_type="text/plain"
 )
 
 

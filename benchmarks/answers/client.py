@@ -1,4 +1,4 @@
-"""One user of a running gateway, who tells it things over REST or MCP and asks over both."""
+"""A user of a running gateway: adds messages and facts over REST or MCP, and asks over both."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from benchmarks.processes import call
 
 DAY_MS: Final = 86_400_000
 BEGAN_MS: Final = 1_767_607_200_000
-"""The first day of what is told: 5 January 2026, 10:00 UTC."""
+"""The time of the first message: 5 January 2026, 10:00 UTC."""
 _TOP_K: Final = 10
 _LINE = re.compile(r"^\d+\. \[[^\]]*\] \S+ ", re.MULTILINE)
 

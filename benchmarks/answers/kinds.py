@@ -1,4 +1,4 @@
-"""The kinds of cases: how each is told to a gateway, and what its answer must show."""
+"""The kinds of cases: how to tell each to a gateway, and how to judge its answer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ _SMALL_TALK: Final = (
     "The bakery around the corner has new opening hours.",
     "I watched a documentary about deep sea fish.",
     "Tomatoes were expensive at the market.",
-    "The neighbours are painting their fence green.",
+    "The neighbors are painting their fence green.",
     "I finished the crossword in twenty minutes.",
     "Our train was late because of leaves on the tracks.",
     "My umbrella broke in the storm.",

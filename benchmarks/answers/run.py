@@ -1,7 +1,7 @@
 """Tell a gateway small cases and ask: updates, questions about the past, echoes, times, words, what has no answer.
 
-Each case has a user of its own. The cases in `own` were written by those who know the rules, the ones in `unseen`
-before the rules, by somebody who does not know them. The table shows the share of cases that each measure passes, by
+Each case has a separate user. The cases in `own` were written by those who know the rules, the ones in `unseen` before
+the rules, without knowledge of them. The table shows the share of cases that each measure passes, by
 half: over `POST /memories/search`, and over MCP with the defaults of `memory_recall`.
 """
 

@@ -62,7 +62,7 @@ def _needles(query: str) -> tuple[tuple[str, str], ...]:
         if _DATE_TOKEN.match(letters):
             continue
         if letters.isascii() and letters.isalpha() and len(letters) > 3 and letters[-1] in "iy":
-            letters = letters[:-1]  # stems: happi, studi
+            letters = letters[:-1]  # stems, such as happi
         found.append((letters, token))
     return tuple(found[:_MAX_NEEDLES])
 

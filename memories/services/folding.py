@@ -1,11 +1,11 @@
-"""Show each fact once: fold equal memories, leave out acknowledgements, and put repeated questions last."""
+"""Show each fact once: fold equal memories, leave out acknowledgments, and put repeated questions last."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from memories.services.scoped_hits import Copy, ScopedHit
 from store.text.wording import (
-    is_acknowledgement,
+    is_acknowledgment,
     is_no_answer,
     is_same_fact,
     names_in,
@@ -26,7 +26,7 @@ _MAX_CHARS: Final = 400
 
 
 def fold(found: Sequence[ScopedHit], query: str) -> list[ScopedHit]:
-    """Return the hits without copies and acknowledgements; questions that repeat the query come last.
+    """Return the hits without copies and acknowledgments; questions that repeat the query come last.
 
     Of several wordings of one fact, two are among the first ten; the others follow after these.
     """
@@ -52,7 +52,7 @@ def fold_copies(found: Iterable[ScopedHit]) -> list[ScopedHit]:
 
 
 def _is_empty(one: ScopedHit) -> bool:
-    return bool(one.hit.role) and not one.hit.is_passage and is_acknowledgement(one.hit.text)
+    return bool(one.hit.role) and not one.hit.is_passage and is_acknowledgment(one.hit.text)
 
 
 def _is_echo(one: ScopedHit, query: str) -> bool:

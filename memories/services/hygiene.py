@@ -19,7 +19,7 @@ RECALL_TAGS: Final = ("relevant-memories", "knowledge-context")
 _NAME = f"(?P<name>{'|'.join(RECALL_TAGS)})"
 _GAP = r"\s{0,20}"  # bounded against quadratic matching
 _HEADER = (
-    r"(?:(?:Found \d{1,6}(?: memor(?:y|ies)| candidates?)?|\d{1,6} listed)"
+    r"(?:(?:Found \d{1,6}(?: memory| memories| candidates?)?|\d{1,6} listed)"
     r"(?:\. Call again with the memoryId of one of them)?:\s{0,4})"
 )
 _QUOTE = "[`\"'”’»]"

@@ -2,10 +2,10 @@
 
 1. REST, tools and MCP call `search_log.logged_search`, the panel calls `search`, with one `SearchCommand`.
 2. `scope_requests` copies the command per search scope, narrowed to the scope's sessions.
-3. `_query_engine` sends all requests in one call, again for more while deletions or copies leave too few.
+3. `_query_engine` sends all requests in one call, and again for more.
 4. `merge_scopes` drops hits outside their request and keeps each memory once.
 5. `search` drops deleted hits and applies overrides, unless the engine did.
-6. `answers.arrange` folds copies, puts current statements first and echoes of the question last.
+6. `answers.arrange` puts current statements first, folds copies, puts echoes last.
 7. `limit_per_scope` keeps at most `top_k` hits per scope.
 8. `attach` adds files, `context_windows` neighbors.
 """

@@ -1,4 +1,4 @@
-"""Compare the wording of short texts: equal ones, questions, acknowledgements, and content words."""
+"""Compare the wording of short texts: equal ones, questions, acknowledgments, and content words."""
 
 import re
 import unicodedata
@@ -53,14 +53,14 @@ _NEGATION = re.compile(
     r"\b(?:not|no|never|none|neither|nor|without|cannot|nicht|kein\w*|nie|niemals|ohne)\b|n['’]t\b|[不没沒别別未无無非]",
     re.IGNORECASE,
 )
-_ACKNOWLEDGEMENT_WORDS = """
+_ACKNOWLEDGMENT_WORDS = """
 ok okay okey k kk thanks thank you thx ty cheers yes yeah yep yup no nope sure great cool nice good fine perfect
 awesome alright right got it i see hi hello hey bye goodbye lol haha hmm hm mhm please welcome your you're so much
 very sounds all done danke dank vielen schön ja nein gut super prima klar alles genau hallo tschüss bitte sehr merci
 oui non gracias si sí vale hola ciao grazie
 """
-_ACKNOWLEDGEMENTS = frozenset(_ACKNOWLEDGEMENT_WORDS.split())
-_CHINESE_ACKNOWLEDGEMENT = re.compile(
+_ACKNOWLEDGMENTS = frozenset(_ACKNOWLEDGMENT_WORDS.split())
+_CHINESE_ACKNOWLEDGMENT = re.compile(
     "(?:好的?|嗯+|哦+|噢|谢谢(?:你|您|啦|了)?|謝謝(?:你|您)?|多谢|感谢|收到|知道了?|了解|明白了?|是的?|对的?|行|可以|不客气|你好|"
     "您好|再见|拜拜|哈+|没事|没问题|没关系|はい|ありがとう(?:ございます)?|了|啦|啊|呀|吧|！|，|。|～|\\s)+"
 )
@@ -72,7 +72,7 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _MAX_NO_ANSWER: Final = 120
-_MAX_ACKNOWLEDGEMENT: Final = 40
+_MAX_ACKNOWLEDGMENT: Final = 40
 _WHOLE_SHARE: Final = 0.6
 _MAX_MORE: Final = 3
 """A wording of the same fact may hold a third more content words."""
@@ -159,14 +159,14 @@ def is_no_answer(text: str) -> bool:
     return len(text) <= _MAX_NO_ANSWER and not _HAS_NUMBER.search(text) and bool(_NO_ANSWER.search(text))
 
 
-def is_acknowledgement(text: str) -> bool:
+def is_acknowledgment(text: str) -> bool:
     """Return True for a text that says no more than "ok", "thanks" or the like."""
-    if len(text) > _MAX_ACKNOWLEDGEMENT:
+    if len(text) > _MAX_ACKNOWLEDGMENT:
         return False
     words = re.findall(r"\w+(?:['’]\w+)?", text.casefold())
     if not words:
         return bool(text.strip()) and not any(char.isalnum() for char in text)
-    return all(word in _ACKNOWLEDGEMENTS for word in words) or bool(_CHINESE_ACKNOWLEDGEMENT.fullmatch(text.strip()))
+    return all(word in _ACKNOWLEDGMENTS for word in words) or bool(_CHINESE_ACKNOWLEDGMENT.fullmatch(text.strip()))
 
 
 def is_same_fact(one: Wording, other: Wording, names: frozenset[str]) -> bool:

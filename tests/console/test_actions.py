@@ -320,7 +320,7 @@ def test_the_lab_explains_scores_and_errors(panel: Panel) -> None:
         page.click(".mg-form .is-main")
         assert "PostgreSQL" in [mark.inner_text() for mark in page.locator(".mg-text mark").all()]
         assert "rank 1" in page.inner_text(".mg-tree >> nth=0")
-        assert page.inner_text(".mg-table tbody tr >> nth=2 >> td >> nth=0") == "2"  # and the number
+        assert page.inner_text(".mg-table tbody tr >> nth=2 >> td >> nth=0") == "1"  # and the number
         page.click(".mg-options summary")
         page.select_option("#f-method", "vector")
         page.click(".mg-form .is-main")

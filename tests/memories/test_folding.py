@@ -1,4 +1,4 @@
-"""Copies, repeated questions, acknowledgements and wordings of one fact in the results of a search."""
+"""Copies, repeated questions, acknowledgments and wordings of one fact in the results of a search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from memories.services.folding import fold
 from memories.services.scoped_hits import ScopedHit
-from store.text.wording import is_acknowledgement, is_question, is_same_fact, names_in, repeats_question, wording
+from store.text.wording import is_acknowledgment, is_question, is_same_fact, names_in, repeats_question, wording
 from store.types import Hit
 from tests.conftest import Person
 from tests.forked import PROJECT
@@ -116,8 +116,8 @@ def test_copies_leave_room_for_others(alice: Person) -> None:
         "收到",
     ],
 )
-def test_an_acknowledgement_is_no_result(text: str) -> None:
-    assert is_acknowledgement(text)
+def test_an_acknowledgment_is_no_result(text: str) -> None:
+    assert is_acknowledgment(text)
     assert fold([scoped(0, text), scoped(1, text, role="")], "ok") == [scoped(1, text, role="")]
 
 
@@ -135,7 +135,7 @@ def test_an_acknowledgement_is_no_result(text: str) -> None:
     ],
 )
 def test_a_short_statement_is_one(text: str) -> None:
-    assert not is_acknowledgement(text)
+    assert not is_acknowledgment(text)
 
 
 @pytest.mark.parametrize(

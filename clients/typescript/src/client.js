@@ -177,11 +177,11 @@ export class Memories extends Group {
    * Remove a memory's override, so that its original text holds again.
    *
    * @param {string} memoryId
-   * @param {Condition} [options]
+   * @param {{ copies?: boolean } & Condition} [options]
    * @returns {Promise<Schemas["OverrideOut"]>}
    */
-  undoUpdate(memoryId, { if_match: etag } = {}) {
-    const request = { query: this._scope, headers: matching(etag), isIdempotent: false };
+  undoUpdate(memoryId, { if_match: etag, ...fields } = {}) {
+    const request = { query: { ...this._scope, ...fields }, headers: matching(etag), isIdempotent: false };
     return this._call("DELETE", path`/memories/${memoryId}/override`, request);
   }
 
@@ -189,11 +189,12 @@ export class Memories extends Group {
    * Move a memory to the trash.
    *
    * @param {string} memoryId
-   * @param {Fields<"DeletionBodyRequest"> & Condition} [options]
+   * @param {Fields<"DeletionBodyRequest"> & { copies?: boolean } & Condition} [options]
    * @returns {Promise<Schemas["Deleted"]>}
    */
-  delete(memoryId, { if_match: etag, ...fields } = {}) {
-    const request = { body: { ...this._scope, ...fields }, headers: matching(etag), isIdempotent: etag === undefined };
+  delete(memoryId, { if_match: etag, copies, ...fields } = {}) {
+    const body = { ...this._scope, ...fields };
+    const request = { query: { copies }, body, headers: matching(etag), isIdempotent: etag === undefined };
     return this._call("DELETE", path`/memories/${memoryId}`, request);
   }
 
