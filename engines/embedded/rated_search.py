@@ -5,7 +5,7 @@ language model does.
 
 The fused score of a memory is the mean of its best and its average score over the parts. With ratings, the score is
 half of the fused score, as a share of the best one, plus half of the rating: an ordinary model orders worse than the
-search. Hits that were not shown have the rating 0. All scores are between 0 and 1.
+search. Hits that were not shown have the rating 0.
 """
 
 from collections import defaultdict
