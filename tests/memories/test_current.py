@@ -199,3 +199,12 @@ def test_what_is_never_linked_is_never_left_out(alice: Person, case: dict[str, A
     everything = search(alice, case["question"])["results"]
     assert [one["superseded_by"] for one in everything] == [None] * len(everything)
     assert set(texts(search(alice, case["question"], history=False))) == {one["text"] for one in everything}
+
+
+@pytest.mark.django_db
+def test_a_statement_of_what_is_asked_is_relevant_without_its_words(alice: Person) -> None:
+    calls.say(alice, "chat:a", "I live in Berlin.")
+    calls.say(alice, "chat:b", "I moved from Berlin to Lisbon last month.")
+    body = {"query": "Where do I live now?", "scope": ["all_user_memory"], "min_relevance": 0.5}
+    found = calls.call(alice, "post", "/memories/search", **body)["results"]
+    assert {result["text"] for result in found} == {"I live in Berlin.", "I moved from Berlin to Lisbon last month."}

@@ -143,10 +143,8 @@ def test_an_unknown_zone_is_no_error(alice: Person, zone: str) -> None:
 
 def test_a_query_without_a_time_reads_no_profile(alice: Person) -> None:
     say(alice, ("2026-06-09T12:00", "I repaired the roof."))
-    with CaptureQueriesContext(
-        connection,
-    ) as statements:
-        search(alice, "roof", **ANYWHERE)
+    with CaptureQueriesContext(connection) as statements:
+        search(alice, "roof", include_profile=False, **ANYWHERE)
     assert not [one for one in statements if "profilememory" in one["sql"]]
 
 
