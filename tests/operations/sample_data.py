@@ -72,6 +72,7 @@ def add_sent_message(person: Person, text: str) -> None:
 
 
 def search_texts(person: Person, query: str) -> list[str]:
-    """Return the texts of the hits, best first."""
-    body = {"query": query, "scope": ["all_user_memory", "resources"], "top_k": 50}
+    """Return the texts of the hits, best first, without profiles."""
+    scope = ["all_user_memory", "resources"]
+    body = {"query": query, "scope": scope, "top_k": 50, "include_profile": False}
     return [result["text"] for result in call(person, "post", "/memories/search", **body)["results"]]

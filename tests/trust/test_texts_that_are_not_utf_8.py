@@ -27,8 +27,8 @@ pytestmark = [
     pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL checks texts"),
 ]
 
-TEXTS = ["The walrus is bad.", "The walrus is fine.", "A walrus stays."]
-BAD = b"The walrus is b\xff\xfed."
+TEXTS = ["The walrus slept bad.", "The walrus is fine.", "A walrus stays."]
+BAD = b"The walrus slept b\xff\xfed."
 JSON = {"payload": b'{"filename": "\xff"}', "detail": b'{"name": "\xff"}', "sources": b'["\xff"]'}
 COLUMNS = ("text", "original_text", "category", "sender_id", "speaker", "agent_id", "batch_id", "payload", "sources")
 
