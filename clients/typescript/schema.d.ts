@@ -1329,12 +1329,12 @@ export interface components {
              * Copies
              * @description The ids of its copies that are in the same state. Absent unless `copies` is true.
              */
-            copies?: string[];
+            copies?: string[] | null;
             /**
              * Copies Count
-             * @description The number of these copies. Absent unless `copies` is true. Default: `0`.
+             * @description The number of these copies. Absent unless `copies` is true.
              */
-            copies_count?: number;
+            copies_count?: number | null;
         };
         /**
          * DeletedWebhook
@@ -2311,12 +2311,12 @@ export interface components {
              * Copies
              * @description The ids of its copies that are in the same state. Absent unless `copies` is true.
              */
-            copies?: string[];
+            copies?: string[] | null;
             /**
              * Copies Count
-             * @description The number of these copies. Absent unless `copies` is true. Default: `0`.
+             * @description The number of these copies. Absent unless `copies` is true.
              */
-            copies_count?: number;
+            copies_count?: number | null;
         };
         /**
          * Participant
@@ -3476,12 +3476,12 @@ export interface components {
              * Copies
              * @description The ids of the copies that were deleted and are restored with it. Absent if there are none.
              */
-            copies?: string[];
+            copies?: string[] | null;
             /**
              * Copies Count
-             * @description The number of these copies. Absent if there are none. Default: `0`.
+             * @description The number of these copies. Absent if there are none.
              */
-            copies_count?: number;
+            copies_count?: number | null;
         };
         /**
          * Revision

@@ -499,7 +499,7 @@ class Override(Versioned):
     copies: list[str] | None = None
     """The ids of its copies that are in the same state. Absent unless `copies` is true."""
     copies_count: int | None = None
-    """The number of these copies. Absent unless `copies` is true. Default: `0`."""
+    """The number of these copies. Absent unless `copies` is true."""
 
 
 class MemoryDecision(Model):
@@ -514,7 +514,7 @@ class MemoryDecision(Model):
     copies: list[str] | None = None
     """The ids of its copies that are in the same state. Absent unless `copies` is true."""
     copies_count: int | None = None
-    """The number of these copies. Absent unless `copies` is true. Default: `0`."""
+    """The number of these copies. Absent unless `copies` is true."""
 
 
 class SenderDeletion(Model):
@@ -538,7 +538,7 @@ class RestoredMemory(Model):
     copies: list[str] | None = None
     """The ids of the copies that were deleted and are restored with it. Absent if there are none."""
     copies_count: int | None = None
-    """The number of these copies. Absent if there are none. Default: `0`."""
+    """The number of these copies. Absent if there are none."""
 
 
 class TrashItem(Model):

@@ -28,11 +28,11 @@ from tests.server import free_port
 from tests.skill.conftest import Answer, StubGateway
 
 MESSAGE = {"sender_id": "u", "role": "user", "content": "Hi", "timestamp": 1_780_300_800_000}
-FOUND = Answer(body=b'{"results": [], "meta": {"method": "keyword", "scopes": {}}}')
+FOUND = Answer(body=b'{"results": [], "meta": {"method": "keyword", "scopes": {}, "corrected": {}}}')
 EDITED = Answer(body=b'{"memory_id": "m_1", "override_id": "o_1", "status": "active"}')
 NO_KEYS = Answer(body=b'{"keys": []}')
 ADDED = Answer(
-    body=b'{"session_id": "s", "backend": {"request_id": "r", "data": {"status": "accumulated", "message_count": 1}}}'
+    body=b'{"session_id": "s", "backend": {"request_id": "r", "data": {"status": "accumulated", "message_count": 1}}, "stored": 1, "skipped": []}'
 )
 DECIDED = Answer(body=b'{"memory_id": "m_1", "tombstone_id": "t_1", "status": "restored"}')
 NEW_KEY = Answer(

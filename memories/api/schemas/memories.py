@@ -69,9 +69,10 @@ TombstoneId = Annotated[
     str, Field(description="The id of the deletion.", examples=["t_3dac2a628a8ba05130fbc728ba767c0c"])
 ]
 CopyIds = Annotated[
-    list[str], Field(description="The ids of its copies that are in the same state. Absent unless `copies` is true.")
+    list[str] | None,
+    Field(description="The ids of its copies that are in the same state. Absent unless `copies` is true."),
 ]
-CopyCount = Annotated[int, Field(description="The number of these copies. Absent unless `copies` is true.")]
+CopyCount = Annotated[int | None, Field(description="The number of these copies. Absent unless `copies` is true.")]
 OverrideId = Annotated[
     str, Field(description="The id of the override.", examples=["o_ddbaee472c597a5f32000746dc22019b"])
 ]
@@ -209,8 +210,8 @@ class OverrideOut(BaseModel):
     status: Literal["active", "undone"] = Field(
         description="`active`, or `undone` after it was undone.", examples=["active"]
     )
-    copies: CopyIds = []
-    copies_count: CopyCount = 0
+    copies: CopyIds = None
+    copies_count: CopyCount = None
 
 
 class Deleted(BaseModel):
@@ -219,8 +220,8 @@ class Deleted(BaseModel):
     memory_id: MemoryId
     tombstone_id: TombstoneId
     status: Literal["deleted", "restored"] = Field(description=_DECIDED, examples=["deleted"])
-    copies: CopyIds = []
-    copies_count: CopyCount = 0
+    copies: CopyIds = None
+    copies_count: CopyCount = None
 
 
 class Restored(BaseModel):
@@ -231,10 +232,10 @@ class Restored(BaseModel):
         description="The deletion that was undone; null if a newer memory had superseded this one."
     )
     status: Literal["restored"] = Field(description=_DECIDED, examples=["restored"])
-    copies: list[str] = Field(
-        [], description="The ids of the copies that were deleted and are restored with it. Absent if there are none."
+    copies: list[str] | None = Field(
+        None, description="The ids of the copies that were deleted and are restored with it. Absent if there are none."
     )
-    copies_count: int = Field(0, description="The number of these copies. Absent if there are none.")
+    copies_count: int | None = Field(None, description="The number of these copies. Absent if there are none.")
 
 
 class SenderDeleted(BaseModel):

@@ -779,6 +779,12 @@ COMMANDS = (
     ),
     Command("flush-memory", "flush_session", ("flush-memory chat:c_456",)),
     Command(
+        "make-context",
+        "make_context",
+        ('make-context --query "payment terms" --max-tokens 800',),
+        reads_only=True,
+    ),
+    Command(
         "search-memory",
         "search_memories",
         (
