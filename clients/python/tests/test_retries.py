@@ -32,7 +32,8 @@ FOUND = Answer(body=b'{"results": [], "meta": {"method": "keyword", "scopes": {}
 EDITED = Answer(body=b'{"memory_id": "m_1", "override_id": "o_1", "status": "active"}')
 NO_KEYS = Answer(body=b'{"keys": []}')
 ADDED = Answer(
-    body=b'{"session_id": "s", "backend": {"request_id": "r", "data": {"status": "accumulated", "message_count": 1}}, "stored": 1, "skipped": []}'
+    body=b'{"session_id": "s", "backend": {"request_id": "r", "data": {"status": "accumulated", "message_count": 1}}, '
+    b'"stored": 1, "skipped": []}'
 )
 DECIDED = Answer(body=b'{"memory_id": "m_1", "tombstone_id": "t_1", "status": "restored"}')
 NEW_KEY = Answer(
