@@ -83,6 +83,7 @@ class OldGateway:
     def upgrade(self) -> None:
         """Do what an administrator does after installing a new version, without its background work."""
         self.manage("migrate", "--verbosity", "0")
+        self.manage("rebuild")
 
 
 def _load(folder: Path) -> str:

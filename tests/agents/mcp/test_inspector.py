@@ -83,7 +83,7 @@ def call_every_tool(inspect: Inspect, user: User) -> None:
     assert call("memory_update", memory_id=stored["id"], importance="0.9")["action"] == "updated"
     assert call("memory_recall", query="花生", limit="1")["ids"] == [stored["id"]]
     assert call("memory_search", query="花生")["ids"] == [stored["id"]]
-    assert call("memory_get", memory_id=stored["id"])["ids"] == []
+    assert call("memory_get", memory_id=stored["id"])["ids"] == [stored["id"]]
     assert call("memory_forget", memoryId=stored["id"])["action"] == "deleted"
     assert call("memory_list", deleted="true")["ids"] == [stored["id"]]
     assert call("memory_restore", memory_id=stored["id"])["action"] == "restored"
@@ -99,7 +99,7 @@ def call_every_tool(inspect: Inspect, user: User) -> None:
 def test_the_inspector_reads_resources_and_prompts(user: User) -> None:
     inspect = over_http(user)
     user.post("/resources", files={"file": ("note.txt", b"Payment within thirty days.", "text/plain")})
-    [resource] = inspect("--method", "resources/list")["resources"]
+    [_known, resource] = inspect("--method", "resources/list")["resources"]
     [content] = inspect("--method", "resources/read", "--uri", resource["uri"])["contents"]
     assert content["text"] == "Payment within thirty days."
     assert inspect("--method", "resources/templates/list")["resourceTemplates"]
