@@ -56,7 +56,7 @@ class RemotePerson:
         return found
 
     def search(self, query: str) -> requests.Response:
-        body = {"query": query, "scope": ["resources"], "method": "keyword", "top_k": 20}
+        body = {"query": query, "scope": ["resources"], "method": "keyword", "top_k": 20, "fold": False}
         return requests.post(f"{self.server.url}/memories/search", json=body, headers=self.headers, timeout=30)
 
 
