@@ -8,7 +8,7 @@ from benchmarks.answers.client import BEGAN_MS, DAY_MS, Asked, Person, Said
 
 Case = Mapping[str, Any]
 Shown = dict[str, bool]
-"""Whether the answer shows what it must, by the name of the measure."""
+"""The verdict on an answer by the name of the measure: True if it passes."""
 
 _BETWEEN: Final = 30
 """Days between a statement and the one that replaces it."""

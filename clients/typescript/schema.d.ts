@@ -1906,7 +1906,7 @@ export interface components {
             is_newer: boolean;
             /**
              * Relation
-             * @description What both say something about.
+             * @description The property that both state.
              * @example phone
              */
             relation: string;
@@ -4126,7 +4126,7 @@ export interface components {
              */
             attachments: components["schemas"]["AttachmentOut"][];
             /**
-             * @description Where it stands in its file, or its `passage` in a long text; null for other memories, and of files that the remote read.
+             * @description The place in its file, or of `passage` in a long text; null for other memories, and of files that the remote read.
              * @example null
              */
             place: components["schemas"]["PlaceOut"] | null;

@@ -20,7 +20,7 @@ from store.text.times import query_times
 from store.types import PARTICIPANT_CATEGORY, Hit
 
 _PERSON, _USER, _IMPORT, _PARTICIPANT, _NO_SOURCE = 5, 4, 3, 1, 0
-"""How much a source counts. A weaker one never replaces a stronger one."""
+"""The weights of sources. A lower one never replaces a higher one."""
 _OF_ORIGIN: Final = {"panel": _PERSON, "tool": _USER, "embedded": _USER, "extracted": _IMPORT, "upstream": _IMPORT}
 
 

@@ -51,7 +51,7 @@ _ENDINGS: Final = frozenset(
     | {"ions", "ity", "ive", "ly", "ment", "ments", "ness", "or", "ors", "ous", "tion", "tions"}
 )
 _SORTED_ENDINGS: Final = frozenset("".join(sorted(ending)) for ending in _ENDINGS)
-"""What stems lack, each with its letters sorted: a misspelled ending is no part of the stem."""
+"""Endings that stems lack, each with its letters sorted: a misspelled ending is no part of the stem."""
 _VOWELS: Final = frozenset("aeiouy")
 _SECOND_LETTERS: Final = "aeioulrh"
 _ROWS: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "qaz", "wsx", "edc", "rfv", "tgb", "yhn", "ujm")

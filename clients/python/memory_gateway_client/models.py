@@ -232,7 +232,7 @@ class LinkOut(Model):
     is_newer: bool
     """True if that memory is the newer one."""
     relation: str
-    """What both say something about."""
+    """The property that both state."""
     rule: str
     """Why one replaces the other."""
     confidence: str
@@ -314,8 +314,8 @@ class SearchResult(Model):
     attachments: list[Attachment]
     """The files that the memory mentions or comes from."""
     place: Place | None
-    """Where it stands in its file, or its `passage` in a long text; null for other memories, and of files that the
-    remote read."""
+    """The place in its file, or of `passage` in a long text; null for other memories, and of files that the remote
+    read."""
     passage: str | None
     """The part of a text of more than 1,200 characters that fits the query best; null for others."""
     raw: dict[str, Any]

@@ -265,7 +265,7 @@ class LinkOut(BaseModel):
 
     memory_id: MemoryId
     is_newer: bool = Field(description="True if that memory is the newer one.", examples=[True])
-    relation: str = Field(description="What both say something about.", examples=["phone"])
+    relation: str = Field(description="The property that both state.", examples=["phone"])
     rule: str = Field(description="Why one replaces the other.", examples=["change"])
     confidence: Literal["high", "low"] = Field(
         description="`history` false leaves out only what is replaced with high confidence.", examples=["high"]
@@ -369,7 +369,7 @@ class SearchResultOut(BaseModel):
     )
     attachments: list[AttachmentOut] = Field(description="The files that the memory mentions or comes from.")
     place: PlaceOut | None = Field(
-        description="Where it stands in its file, or its `passage` in a long text; null for other memories, and of "
+        description="The place in its file, or of `passage` in a long text; null for other memories, and of "
         "files that the remote read.",
         examples=[None],
     )
