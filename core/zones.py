@@ -92,11 +92,6 @@ def default_zone() -> tzinfo:
     return zoneinfo.ZoneInfo(settings.MEMORY_GATEWAY_TIME_ZONE)
 
 
-def zone_or_default(name: str) -> tzinfo:
-    """Return the zone of a name, that of the installation if it is empty or unknown."""
-    return (zone_of(name) if name else None) or default_zone()
-
-
 def offset_minutes(zone: tzinfo, milliseconds: int) -> int:
     """Return the offset from UTC, in minutes, of a zone at a time in Unix milliseconds."""
     try:

@@ -337,14 +337,6 @@ def show_again(owner: Owner, memory_id: str, actor: Actor) -> list[Tombstone]:
     return ended
 
 
-def forget_derived(owner: Owner, memory_ids: Collection[str]) -> None:
-    """Remove what followed for messages from deletions of a remote's memories, which are removed."""
-    of_messages = Tombstone.ledger.filter(owned_by(owner), memory_id__in=memory_ids, kind=_Kind.DERIVED_DELETED)
-    found = set(of_messages.values_list("memory_id", flat=True))
-    of_messages.delete()
-    states.refresh_memories(owner, found)
-
-
 def forget_sessions(owner: Owner, session_ids: Collection[str]) -> None:
     """Remove a profile that may be derived from sessions that were just deleted.
 

@@ -74,11 +74,6 @@ def leave_out_replaced(found: Sequence[ScopedHit], command: SearchCommand) -> li
     return [item for item in found if not (item.superseded_by in ids and _is_certain(item))]
 
 
-def links_among(found: Sequence[ScopedHit]) -> list[tuple[str, str, Link]]:
-    """Return the links among memories as (older, newer, link), both by memory id."""
-    return [(one.older.item.hit.memory_id, one.newer.item.hit.memory_id, one.link) for one in _replacements(found)]
-
-
 def _is_certain(item: ScopedHit) -> bool:
     return any(one.memory_id == item.superseded_by and one.is_newer and one.confidence == "high" for one in item.links)
 

@@ -573,7 +573,6 @@ _BY_FIRST: Final[dict[str, tuple[str, ...]]] = {
     for word in words.split("|")
 }  # fmt: skip
 _FIRST = re.compile(r"[a-z]+", I)
-_NEGATED = re.compile(r"\b(?:not|no longer)\b", I)
 _NO_LONGER = re.compile(r"\b(?:any ?more|any longer|no longer|stopped)\b", I)
 
 
