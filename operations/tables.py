@@ -33,7 +33,9 @@ from remote.models import OutboxEntry, Resend
 from resources.models import Attachment, Resource
 from store import writes
 from store.models import (
+    Attribute,
     Embedding,
+    ExternalId,
     FactPage,
     IndexStatistics,
     Memory,
@@ -145,6 +147,7 @@ ATTACHMENTS = Table(
     model=Attachment,
     change_paths=lambda row, change: {**row, "internal_uri": change(row["internal_uri"])},
 )
+EXTERNAL_IDS = Table(name="external_ids", model=ExternalId)
 EXPORTED, IMPORTED = "archive.export", "archive.import"
 
 
@@ -174,6 +177,7 @@ PORTABLE: tuple[Table, ...] = (
     KEYS,
     SESSIONS,
     MEMORIES,
+    EXTERNAL_IDS,
     OUTBOX,
     RESENDS,
     RESOURCES,
@@ -201,6 +205,7 @@ PORTABLE: tuple[Table, ...] = (
 LOCAL: tuple[Table, ...] = (
     Table(name="index_statistics", model=IndexStatistics),
     Table(name="index_pages", model=FactPage),
+    Table(name="attributes", model=Attribute, user="memory__user"),
     Table(name="embeddings", model=Embedding, user="memory__user"),
     Table(name="token_vectors", model=TokenVectors, user="memory__user"),
     Table(name="pending_embeddings", model=PendingEmbedding, user="memory__user"),

@@ -6,9 +6,11 @@ from django.utils.translation import gettext_lazy as _
 from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin, users_named
 from accounts.models import MemoryUser
 from store.models import (
+    Attribute,
     DayCount,
     Embedding,
     EmbeddingSpace,
+    ExternalId,
     FactPage,
     IndexStatistics,
     Memory,
@@ -41,6 +43,15 @@ class MemoryAdmin(PersonalAdmin):
     search_fields = ("user__user_id__exact", "memory_id__exact", "session__session_id__exact")
 
 
+@admin.register(Attribute)
+class AttributeAdmin(ReadOnlyAdmin):
+    """Omit the values from the list."""
+
+    list_display = ("memory", "name")
+    list_filter = ("memory__memory_type",)
+    search_fields = ("memory__memory_id__exact", "name__exact")
+
+
 class _ScopedAdmin(ReadOnlyAdmin):
     search_fields = ("user__user_id__exact", "app_id__exact", "project_id__exact")
     search_help_text = _("Exact user ID, app ID or project ID.")
@@ -49,6 +60,12 @@ class _ScopedAdmin(ReadOnlyAdmin):
 @admin.register(IndexStatistics)
 class IndexStatisticsAdmin(_ScopedAdmin):
     list_display = ("user", "app_id", "project_id", "documents", "tokens")
+    list_filter = ("app_id",)
+
+
+@admin.register(ExternalId)
+class ExternalIdAdmin(_ScopedAdmin):
+    list_display = ("user", "app_id", "project_id", "application", "memory_id", "created_at")
     list_filter = ("app_id",)
 
 

@@ -19,7 +19,7 @@ from django.db.models import Exists, Model, OuterRef, Sum
 
 from core.persistence import database_errors
 from core.persistence.sql import temporary_data_on_disk
-from store import rollups
+from store import attributes, rollups
 from store.index import fact_pages, keyword, rewriting
 from store.index.keyword import IndexEntry
 from store.models import FactPage, IndexStatistics, Memory, TokenVectors, VectorPage
@@ -187,6 +187,10 @@ def _rebuild_tokens(owners: Collection[Owner] | None = None) -> Iterator[int]:
     vectors.mark_missing_pending()
 
 
+def _rebuild_attributes(owners: Collection[Owner] | None = None) -> Iterator[int]:
+    return _of_each(owners, lambda owner: iter([attributes.rebuild(owner)]))
+
+
 def _rebuild_counts(_owners: Collection[Owner] | None = None) -> Iterator[int]:
     with database_errors.database_errors():
         yield from rollups.mend()
@@ -207,6 +211,10 @@ def _owners() -> list[Owner]:
 
 def _kept_with_vectors(_cursor: CursorWrapper, _owner: Owner, _entries: Collection[object]) -> None:
     """Do nothing."""
+
+
+def _kept_with_rows(_cursor: CursorWrapper, _owner: Owner, _entries: Collection[object]) -> None:
+    """Do nothing: they go with the row, and change only with its payload, which `writes` saves."""
 
 
 def _kept_by_triggers(_cursor: CursorWrapper, _owner: Owner, _entries: Collection[object]) -> None:
@@ -247,6 +255,7 @@ STORES: Final = (
         _rebuild_tokens,
         token_vectors.differences,
     ),
+    Derived("attributes", None, attributes.add, _kept_with_rows, _rebuild_attributes, attributes.differences),
     Derived("counts", None, _kept_by_triggers, _kept_by_triggers, _rebuild_counts, rollups.differences),
 )
 BY_NAME: Final = {store.name: store for store in STORES}

@@ -128,6 +128,7 @@ class Session(CheckedModel):
                 condition=~models.Q(state="live"),
                 name="session_closed",
             ),
+            models.Index(fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="session_expiring"),
         ]
 
     def __str__(self) -> str:
@@ -150,7 +151,7 @@ class Memory(CheckedModel):
     keyword index holds its tokens, `token_count` of them.
     Derived memories name their `sources` and the memories that they replace (`supersedes`), both by memory id;
     `original_text` is what the model wrote. `is_covered` and `is_replaced`: see `store.cover`.
-    `payload` is the engine's own data.
+    `payload` is the engine's own data, and the `tags`, `metadata` and `external_id` that the caller gave.
     """
 
     class Type(models.TextChoices):
@@ -278,6 +279,8 @@ class Memory(CheckedModel):
             ),
             # The trash.
             models.Index(fields=["created_at_ms", "id"], condition=~_LIVE, name="memory_in_trash"),
+            # What expires next.
+            models.Index(fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="memory_expiring"),
         ]
 
     def __str__(self) -> str:
@@ -307,6 +310,55 @@ class Owned(models.Model):
     def owner(self) -> Owner:
         """Return the user and scope of the row. Select `user` with the row to save a query."""
         return Owner(self.user_id, self.user.user_id, self.app_id, self.project_id)
+
+
+class Attribute(models.Model):
+    """A tag or a value of the metadata of a memory, for filters; written by `store.attributes`.
+
+    `owner` is a hash of user and scope. `name` is that of the filter, `value` sorts by bytes within its type.
+    """
+
+    memory = models.ForeignKey(Memory, models.CASCADE, verbose_name=_("memory"), related_name="+")
+    owner = models.CharField(_("owner"), max_length=16)
+    name = models.CharField(_("name"), max_length=320)
+    value = models.BinaryField(_("value"))
+
+    class Meta:
+        verbose_name = _("attribute")
+        verbose_name_plural = _("attributes")
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "name", "value", "memory"], name="attribute_of_one_memory")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.memory_id}"
+
+
+class ExternalId(CheckedModel, Owned):
+    """The digest of an id that an application gave a memory. It stays when the memory is purged.
+
+    So the application never stores again what a person deleted. `application` is the client of an OAuth connection,
+    empty for the user's own keys, which may be rotated. Keeps no text: the id itself is in the memory's `payload`.
+    """
+
+    application = models.CharField(_("application"), max_length=64, blank=True)
+    digest = models.CharField(_("digest"), max_length=64)
+    memory_id = models.CharField(_("memory ID"), max_length=256)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("external ID")
+        verbose_name_plural = _("external IDs")
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "app_id", "project_id", "application", "digest"], name="external_id_of_one_memory"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.memory_id
 
 
 class Residue(models.Model):

@@ -22,6 +22,10 @@ UNCOUNTED_TYPES: Final = frozenset({"profile", "unprocessed_message"})
 PARTICIPANT_CATEGORY: Final = "full_context_others"
 ENVELOPE: Final = ("sender_name", "tool_calls", "tool_call_id", "is_participant", "utc_offset")
 """The optional fields of a message, which the payloads of memories hold beside `role`."""
+TAGS: Final = "tags"
+METADATA: Final = "metadata"
+EXTERNAL_ID: Final = "external_id"
+"""The fields of a memory's payload that the caller gave. No remote gets them."""
 NOT_REPLACED: Final = "not_replaced"
 """The field of a memory's payload that holds a person's decision: no newer memory replaces it."""
 FILE_SPAN_MS: Final = 10_000

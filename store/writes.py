@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from core.persistence import sql
-from store import derived, states
+from store import attributes, derived, states
 from store.index import fact_pages, keyword
 from store.index.keyword import IndexEntry
 from store.ledger import Tombstone
@@ -112,6 +112,8 @@ def replace(
         memory.token_count = entry.length
     Memory.objects.bulk_update(memories, {*fields, "is_indexed", "token_count"}, batch_size=_ROWS_AT_ONCE)
     derived.add(owner, entries)
+    if "payload" in fields:
+        attributes.write(owner, memories)
 
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
@@ -129,6 +131,8 @@ def save(owner: Owner, memories: Collection[Memory], fields: Collection[str]) ->
     """Save `fields` of changed memories that no word depends on, also in their facts. Call inside a transaction."""
     Memory.objects.bulk_update(memories, fields, batch_size=_ROWS_AT_ONCE)
     _write_facts(owner, memories, fields)
+    if "payload" in fields:
+        attributes.write(owner, memories)
 
 
 def set_cover(owner: Owner, covers: Mapping[str, Cover]) -> None:

@@ -23,7 +23,7 @@ from remote.engine_ids import unique_session_id
 from resources.models import Resource
 from resources.services import deletion
 from store import states
-from store.models import Memory, Session, State
+from store.models import ExternalId, Memory, Session, State
 
 _ACTIVE: Final = Q(undone_at__isnull=True)
 _DERIVED: Final = (Memory.Origin.EXTRACTED, Memory.Origin.REMOTE)
@@ -122,13 +122,14 @@ class Deletions:
     """The deletions of a replaced user.
 
     These are active tombstones, the ids of the purged ones among them, the times of files in the trash by resource id,
-    and the ids of purged files.
+    the ids of purged files, and the external ids of memories that are not live.
     """
 
     tombstones: list[Tombstone]
     purged: frozenset[str]
     resources: dict[str, datetime | None]
     purged_resources: frozenset[str]
+    external_ids: list[ExternalId]
 
     @classmethod
     def of(cls, user: MemoryUser) -> Self:
@@ -143,7 +144,10 @@ class Deletions:
         resources = Resource.objects.filter(user=user)
         in_trash = dict(resources.filter(state=State.TRASHED).values_list("pk", "state_since"))
         purged_resources = frozenset(resources.filter(state=State.PURGED).values_list("pk", flat=True))
-        return cls(tombstones, purged, in_trash, purged_resources)
+        same = {name: OuterRef(name) for name in ("user_id", "app_id", "project_id", "memory_id")}
+        live = Memory.objects.filter(**same, state=State.LIVE)
+        external_ids = list(ExternalId.objects.filter(~Exists(live), user=user))
+        return cls(tombstones, purged, in_trash, purged_resources, external_ids)
 
     def repeat(self, user: MemoryUser, actor: Actor) -> None:
         """Repeat the deletions on imported rows. Call in the transaction that saves them."""
@@ -154,3 +158,6 @@ class Deletions:
         for resource_id in list(brought_back.values_list("pk", flat=True)):
             deletion.purge(resource_id, actor=actor, condition=Q())
         decisions.reinstate(user, self.tombstones)
+        for one in self.external_ids:
+            one.pk, one.user = None, user
+        ExternalId.objects.bulk_create(self.external_ids, ignore_conflicts=True)

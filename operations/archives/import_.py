@@ -30,7 +30,7 @@ from operations.archives.repairs import storable_row
 from operations.archives.serialization import Loader, fields_of
 from operations.cleanup import purge
 from operations.commands import Report, no_report
-from operations.tables import AUDIT, IMPORTED, KEYS, MEMORIES, OUTBOX, PORTABLE, RESENDS, USER, Row, Table
+from operations.tables import AUDIT, EXTERNAL_IDS, IMPORTED, KEYS, MEMORIES, OUTBOX, PORTABLE, RESENDS, USER, Row, Table
 from store import writes
 from store.models import Memory, State
 from store.types import Owner
@@ -141,9 +141,9 @@ def _archived_users(archive: Reader) -> list[_ArchivedUser]:
             stored[file[1]].append(file[2])
     archived = []
     for key, user_id in users.items():
-        left_out = (
-            {KEYS, RESENDS} if archive.manifest["version"] >= old_archives.WITH_OUTBOX else {KEYS, RESENDS, OUTBOX}
-        )
+        left_out = {KEYS, RESENDS, EXTERNAL_IDS}
+        if archive.manifest["version"] < old_archives.WITH_OUTBOX:
+            left_out.add(OUTBOX)
         names = [f"users/{key}/{table.name}.jsonl" for table in PORTABLE if table not in left_out]
         if missing := [name for name in names if name not in archive.files]:
             raise InvalidInput(f"The archive lacks {', '.join(missing)}.")

@@ -32,9 +32,11 @@ from profiles.models import ProfileMemory, ProfileRevision
 from remote.models import OutboxEntry, Resend
 from resources.models import Attachment, Resource, StorageIdentity
 from store.models import (
+    Attribute,
     DayCount,
     Embedding,
     EmbeddingSpace,
+    ExternalId,
     FactPage,
     IndexStatistics,
     Memory,
@@ -124,6 +126,17 @@ def memory(number: int) -> Memory:
         payload={"episode": MARKUP},
         created_at_ms=1_781_172_177_000,
     )
+
+
+def attribute(number: int) -> Attribute:
+    return Attribute.objects.create(memory=memory(number), owner="o", name=f"metadata.{MARKUP}", value=b"x")
+
+
+def external_id(number: int) -> ExternalId:
+    return ExternalId.objects.create(
+        user=user(number), app_id="default", project_id="default", application=MARKUP[:64], digest="0" * 64,
+        memory_id=MARKUP,
+    )  # fmt: skip
 
 
 def statistics(number: int) -> IndexStatistics:
@@ -351,6 +364,8 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     VectorPage: vector_page,
     PendingEmbedding: pending_embedding,
     PendingExtraction: pending_extraction,
+    Attribute: attribute,
+    ExternalId: external_id,
     PendingMedia: pending_media,
     OutboxEntry: outbox_entry,
     Resend: resend,
