@@ -1,8 +1,9 @@
 """All errors that a caller can receive, with their HTTP status and public code.
 
 GatewayError
-├── BadRequest 400, Unauthenticated 401, NotFound 404, Conflict 409 (AlreadyDone), PreconditionFailed 412,
-│   TooLarge 413, UnsupportedType 415, RangeNotSatisfiable 416, InvalidInput 422, TooManyRequests 429
+├── BadRequest 400, Unauthenticated 401, NotFound 404, Conflict 409 (AlreadyDone, DeletedByPerson),
+│   PreconditionFailed 412, TooLarge 413, UnsupportedType 415, RangeNotSatisfiable 416, InvalidInput 422,
+│   TooManyRequests 429
 ├── NoSpace 507
 └── EngineError
     ├── EngineUnavailable 503
@@ -99,6 +100,12 @@ class AlreadyDone(Conflict):
     def __init__(self, detail: str, *, created: Mapping[str, str]) -> None:
         super().__init__(detail)
         self.members["created"] = dict(created)
+
+
+class DeletedByPerson(Conflict):
+    """A memory that an application stores again, although a person deleted it."""
+
+    code, title = "deleted_by_person", _("Deleted by a person")
 
 
 class PreconditionFailed(GatewayError):

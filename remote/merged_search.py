@@ -29,7 +29,7 @@ from remote.client.client import Client
 from remote.client.hits import Names, build_result, collect_hits
 from remote.client.queries import Payload, payloads_of, session_ids_in
 from remote.engine_ids import AgentNames
-from store import cover
+from store import cover, filters
 from store.search import question, records
 from store.search import retrieval as local_search
 from store.search.retrieval import MAX_TERMS, Ranked, hits_of, rank
@@ -54,6 +54,8 @@ def search(
 
     Raises: `InvalidInput` for filters, `NotConfigured` if EverOS lacks the model of a method.
     """
+    if any(filters.needs_rows(request.filters) for request in requests if request.filters):
+        return _search_here(owner, requests)  # it has copies of EverOS's memories, and what EverOS never gets
     deadline = _deadline(client, requests, seconds)
     try:
         return _search_with_model_or_keyword(client, deadline, owner, requests, batch_size)
@@ -86,15 +88,20 @@ def _deadline(client: Client, requests: Sequence[SearchRequest], seconds: float)
 
 
 def _search_alone(owner: Owner, requests: Sequence[SearchRequest], cause: str) -> list[SearchResult]:
+    """Search the local index, because EverOS does not answer."""
+    results = _search_here(owner, requests)
+    causes = ([cause, _ALONE, *([result.degraded] if result.degraded else [])] for result in results)
+    return [replace(result, degraded=joined(" ", why)) for result, why in zip(results, causes, strict=True)]
+
+
+def _search_here(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
     """Search the local index: by our vectors if a model is configured and answers, else by keyword."""
     has_vectors = wanted_model() is not None
     here = [replace(request, method=_method_here(request.method, has_vectors=has_vectors)) for request in requests]
     try:
-        results = local_search.retrieve(owner, here)
+        return local_search.retrieve(owner, here)
     except EngineUnavailable:  # the embedding endpoint
-        results = local_search.retrieve(owner, [replace(request, method="keyword") for request in requests])
-    causes = ([cause, _ALONE, *([result.degraded] if result.degraded else [])] for result in results)
-    return [replace(result, degraded=joined(" ", why)) for result, why in zip(results, causes, strict=True)]
+        return local_search.retrieve(owner, [replace(request, method="keyword") for request in requests])
 
 
 def _method_here(method: Method, *, has_vectors: bool) -> Method:

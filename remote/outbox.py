@@ -36,7 +36,7 @@ from remote.models import OutboxEntry
 from store import writes
 from store.ledger import Override
 from store.models import IS_PURGED, Memory, Session, State, owned_by
-from store.types import FILE_SPAN_MS, PARTICIPANT_CATEGORY, ContentItem, Message, Owner, Role
+from store.types import FILE_SPAN_MS, METADATA, PARTICIPANT_CATEGORY, TAGS, ContentItem, Message, Owner, Role
 
 _FIRST_MS = 10**12  # 9 September 2001
 _ROWS_AT_ONCE = 200
@@ -619,7 +619,8 @@ def message_id_of(session_id: str, message: Message) -> str:
 def as_json(message: Message) -> dict[str, Any]:
     """Return the message as JSON data, with files as keys."""
     content = [_item_as_json(item) | {"file": str(item.file) if item.file else None} for item in message.content]
-    return {**asdict(message), "content": content}
+    plain = {name: value for name, value in asdict(message).items() if value or name not in {TAGS, METADATA}}
+    return {**plain, "content": content}
 
 
 def _item_as_json(item: ContentItem) -> dict[str, Any]:

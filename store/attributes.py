@@ -13,6 +13,7 @@ from typing import Any, Final
 from django.db.backends.utils import CursorWrapper
 from django.db.models import QuerySet
 
+from store.filters import Condition
 from store.index.keyword import IndexEntry, owner_prefix
 from store.models import Attribute, Memory, owned_by, owner_columns
 from store.types import METADATA, TAGS, Owner
@@ -52,7 +53,7 @@ def name_of(path: Iterable[str]) -> str:
 def attributes_of(payload: Mapping[str, Any]) -> set[tuple[str, bytes]]:
     """Return the names and values of a memory's tags and metadata."""
     tags = payload.get(TAGS)
-    found = {(TAGS, encoded(tag)) for tag in tags} if isinstance(tags, list) else set()
+    found = {(TAGS, encoded(tag)) for tag in tags} if isinstance(tags, list | tuple) else set()
     metadata = payload.get(METADATA)
     return found | set(_values((), metadata)) if isinstance(metadata, Mapping) else found
 
@@ -92,6 +93,20 @@ def _insert(owner: Owner, memories: Iterable[Memory]) -> None:
     )
     while batch := list(islice(rows, _BATCH_ROWS)):
         Attribute.objects.bulk_create(batch, ignore_conflicts=True)
+
+
+def matching(owner: Owner, condition: Condition) -> QuerySet[Attribute]:
+    """Return the attributes of an owner that meet a condition on tags or metadata."""
+    found = Attribute.objects.filter(owner=owner_prefix(owner), name=condition.field[:_NAME_CHARS])
+    if condition.operator == "exists":
+        return found
+    if condition.operator in {"any", "in"}:
+        return found.filter(value__in=sorted(map(encoded, condition.value)))
+    value = encoded(condition.value)
+    if condition.operator == "eq":
+        return found.filter(value=value)
+    of_type = {"value__gte": value[:1], "value__lt": bytes([value[0] + 1])}
+    return found.filter(**of_type).filter(**{f"value__{condition.operator}": value})
 
 
 def rebuild(owner: Owner) -> int:

@@ -1,8 +1,9 @@
-"""The filter language of search: parsed into typed conditions that are evaluated in Python, never in a database.
+"""The filter language of searches, lists and tools: parsed into typed conditions.
 
-    {"session_id": "chat:c1", "AND": [{"timestamp": {"gte": 1780000000000}}, {"OR": [{"sender_id": "u1"}, …]}]}
+    {"session_id": "chat:c1", "AND": [{"created_at": {"gte": "2026-01-01"}}, {"NOT": {"tags": {"any": ["draft"]}}}]}
 
-All fields of one node and its `AND` must match; a plain value means equal; `AND: []` and `OR: []` are no condition.
+All fields of one node, its `AND` and `NOT` must match; a plain value means equal; `AND: []`, `OR: []` and `NOT: {}` are
+no condition. `store.search.filter_masks` applies conditions to a search, `store.filter_queries` to a list.
 """
 
 import operator
@@ -24,14 +25,26 @@ MAX_MS: Final = 253_402_300_799_999
 _MAX_TEXT: Final = 512
 
 _ALL = ("eq", "ne", "gt", "gte", "lt", "lte", "in")
+_NAMES = ("eq", "ne", "in")
+METADATA: Final = "metadata."
+"""The beginning of the names of metadata keys, whose parts are separated by dots."""
+_OF_METADATA: Final = ("eq", "in", "exists", "gt", "gte", "lt", "lte")
 OPERATORS: Final[Mapping[str, tuple[str, ...]]] = {
     "session_id": _ALL,
     "parent_type": _ALL,
     "parent_id": _ALL,
     "timestamp": _ALL,
     "sender_id": ("eq", "in"),
-    "type": ("eq", "ne", "in"),
+    "type": _NAMES,
+    "created_at": _ALL,
+    "category": _NAMES,
+    "importance": ("eq", "gt", "gte", "lt", "lte"),
+    "agent_id": _NAMES,
+    "role": _NAMES,
+    "tags": ("any", "all", "none"),
 }
+_OF_HITS: Final = frozenset({"session_id", "parent_type", "parent_id", "timestamp", "sender_id", "type"})
+"""The fields that the hits of a remote have. `created_at` is another name of `timestamp`."""
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -70,7 +83,10 @@ class Condition:
     value: Any
 
     def matches(self, memory: Filterable) -> bool:
-        found = getattr(memory, self.field)
+        return self.compares(getattr(memory, self.field, None))
+
+    def compares(self, found: Any) -> bool:
+        """Return True if a value of the field meets the condition; no value does not."""
         return found is not None and _COMPARE[self.operator](found, self.value)
 
 
@@ -85,6 +101,23 @@ class Group:
         return self.must(part.matches(memory) for part in self.parts)
 
 
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A condition that must not match."""
+
+    part: Filter
+
+    def matches(self, memory: Filterable) -> bool:
+        return not self.part.matches(memory)
+
+
+def needs_rows(tree: Mapping[str, Any]) -> bool:
+    """Return True if only rows have all that the filters compare, and the hits of a remote lack some of it."""
+    return any(
+        any(map(needs_rows, value)) if name in {"AND", "OR"} else name not in _OF_HITS for name, value in tree.items()
+    )
+
+
 def with_moments(tree: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
     """Return a filter tree with moments for days and words of time ("2026-06-01", "yesterday"), as of `now`.
 
@@ -94,12 +127,14 @@ def with_moments(tree: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     added: list[Mapping[str, Any]] = []
     for name, value in tree.items():
-        if name == "timestamp":
+        if name in {"timestamp", "created_at"}:
             conditions = value if isinstance(value, Mapping) else {"eq": value}
             added += [_moment_condition(str(op), operand, now) for op, operand in conditions.items()]
             found |= {} if conditions else {name: value}
-        elif name in {"AND", "OR"} and isinstance(value, list):
+        elif name in {"AND", "OR", "NOT"} and isinstance(value, list):
             found[name] = [with_moments(one, now) if isinstance(one, Mapping) else one for one in value]
+        elif name == "NOT" and isinstance(value, Mapping):
+            found[name] = with_moments(value, now)
         else:
             found[name] = value
     also = found.get("AND", [])
@@ -162,6 +197,10 @@ class _Parser:
         for name, value in tree.items():
             if name in {"AND", "OR"}:
                 parts += self._group(name, value, f"{path}.{name}", depth)
+            elif name == "NOT":
+                parts += self._negation(value, f"{path}.{name}", depth)
+            elif name == "metadata" and isinstance(value, Mapping):
+                parts += [one for key, item in value.items() for one in self._field(f"{METADATA}{key}", item, path)]
             else:
                 parts += self._field(str(name), value, path)
         return parts[0] if len(parts) == 1 else Group(tuple(parts))
@@ -172,40 +211,79 @@ class _Parser:
         parts = [self.node(item, f"{path}.{number}", depth + 1) for number, item in enumerate(value)]
         return [Group(tuple(parts), all if name == "AND" else any)] if parts else []
 
+    def _negation(self, value: Any, path: str, depth: int) -> list[Filter]:
+        """Return the negation of a node, or of each node in a list."""
+        items = value if isinstance(value, list) else [value]
+        return [Not(self.node(item, path, depth + 1)) for item in items if item != {}]
+
     def _field(self, name: str, value: Any, path: str) -> list[Filter]:
-        if name not in OPERATORS:
-            allowed = ", ".join([*OPERATORS, "AND", "OR"])
+        is_metadata = name.startswith(METADATA) and len(name) > len(METADATA)
+        if name not in OPERATORS and not is_metadata:
+            allowed = ", ".join([*OPERATORS, f"{METADATA}KEY", "AND", "OR", "NOT"])
             raise InvalidInput.of_field(
                 path,
                 _("%(name)s is not a field of filters; allowed are %(allowed)s", name=repr(name[:64]), allowed=allowed),
             )
+        operators = _OF_METADATA if is_metadata else OPERATORS[name]
         path = f"{path}.{name}"
         if not isinstance(value, Mapping):
-            return [Condition(name, "eq", _value(name, value, path))]
+            if name == "tags":
+                return [Condition(name, "any", _tags(value if isinstance(value, list) else [value], path))]
+            return [self._comparison(name, "eq", value, path, operators)]
         if not value:
             raise InvalidInput.of_field(path, _("must name an operator"))
-        return [self._comparison(name, str(op), operand, path) for op, operand in value.items()]
+        return [self._comparison(name, str(op), operand, path, operators) for op, operand in value.items()]
 
-    def _comparison(self, name: str, op: str, operand: Any, path: str) -> Condition:
-        if op not in OPERATORS[name]:
+    def _comparison(self, name: str, op: str, operand: Any, path: str, operators: tuple[str, ...]) -> Filter:
+        if op not in operators:
             raise InvalidInput.of_field(
                 path,
                 _(
                     "%(op)s is not an operator; allowed are %(operators)s",
                     op=repr(op[:64]),
-                    operators=", ".join(OPERATORS[name]),
+                    operators=", ".join(operators),
                 ),
             )
+        if name == "tags":
+            return _of_tags(op, _tags(operand, path))
+        if op == "exists":
+            if not isinstance(operand, bool):
+                raise InvalidInput.of_field(path, _("'exists' must be true or false"))
+            exists = Condition(name, op, value=True)
+            return exists if operand else Not(exists)
+        field = "timestamp" if name == "created_at" else name
         if op != "in":
-            return Condition(name, op, _value(name, operand, path))
+            return Condition(field, op, _value(field, operand, path, op))
         if not isinstance(operand, list) or not 1 <= len(operand) <= MAX_LIST:
             raise InvalidInput.of_field(path, _("'in' must be a list of 1 to %(number)s values", number=MAX_LIST))
-        return Condition(name, op, frozenset(_value(name, item, path) for item in operand))
+        return Condition(field, op, frozenset(_value(field, item, path, op) for item in operand))
 
 
-def _value(name: str, value: Any, path: str) -> str | int:
+def _tags(value: Any, path: str) -> frozenset[str]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_LIST:
+        raise InvalidInput.of_field(path, _("must be a list of 1 to %(number)s values", number=MAX_LIST))
+    return frozenset(str(_value("tags", item, path, "any")).strip() for item in value)
+
+
+def _of_tags(op: str, tags: frozenset[str]) -> Filter:
+    """Return the condition that a memory has any, all or none of some tags."""
+    if op == "all":
+        return Group(tuple(Condition("tags", "any", frozenset({tag})) for tag in sorted(tags)))
+    has_any = Condition("tags", "any", tags)
+    return has_any if op == "any" else Not(has_any)
+
+
+def _value(name: str, value: Any, path: str, op: str) -> str | int | float | bool | None:
     if name == "timestamp":
         return _milliseconds(value, path)
+    if name == "importance":
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise InvalidInput.of_field(path, _("must be between 0 and 1"))
+        return value
+    if name.startswith(METADATA) and (value is None or isinstance(value, bool | int | float)):
+        if op in {"eq", "in"} or (value is not None and not isinstance(value, bool)):
+            return value
+        raise InvalidInput.of_field(path, _("must be a number or text to compare with"))
     if not isinstance(value, str) or len(value) > _MAX_TEXT:
         raise InvalidInput.of_field(path, _("must be text of at most %(number)s characters", number=_MAX_TEXT))
     return value

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from store import cover, derived_memories, writes
+from store import cover, derived_memories, filter_queries, writes
 from store.index import keyword
 from store.models import IN_LIVE_SESSION, IS_PURGED, MANUAL_ORIGINS, Memory, State, owned_by
 from store.states import IS_IN_TRASH
@@ -25,6 +25,8 @@ class MemoryTable:
         found = visible(Memory.objects.filter(owned_by(owner), shown, IN_LIVE_SESSION))
         found = found.exclude(cover.is_left_out())
         found = found.filter(_conditions(request))
+        if request.filters:
+            found = found.filter(filter_queries.query_of(owner, request.filters))
         rows = list(found.order_by("-created_at_ms", "-pk")[: request.limit + 1])
         page = rows[: request.limit]
         following = Position(page[-1].created_at_ms, page[-1].pk) if len(rows) > request.limit else None

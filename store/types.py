@@ -20,12 +20,20 @@ MAX_TOP_K: Final = 100
 UNCOUNTED_TYPES: Final = frozenset({"profile", "unprocessed_message"})
 """Hits of these types do not count toward `top_k`."""
 PARTICIPANT_CATEGORY: Final = "full_context_others"
-ENVELOPE: Final = ("sender_name", "tool_calls", "tool_call_id", "is_participant", "utc_offset")
+ENVELOPE: Final = ("sender_name", "tool_calls", "tool_call_id", "is_participant", "utc_offset", "tags", "metadata")
 """The optional fields of a message, which the payloads of memories hold beside `role`."""
 TAGS: Final = "tags"
 METADATA: Final = "metadata"
 EXTERNAL_ID: Final = "external_id"
 """The fields of a memory's payload that the caller gave. No remote gets them."""
+_LABELS: Final[Mapping[str, type]] = {TAGS: list, METADATA: dict, EXTERNAL_ID: str}
+
+
+def labels_of(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that the caller gave; only those that are there."""
+    return {name: value for name, kind in _LABELS.items() if isinstance(value := payload.get(name), kind) and value}
+
+
 NOT_REPLACED: Final = "not_replaced"
 """The field of a memory's payload that holds a person's decision: no newer memory replaces it."""
 FILE_SPAN_MS: Final = 10_000
@@ -100,6 +108,8 @@ class Message:
     tool_call_id: str | None = None
     is_participant: bool = False
     utc_offset: int = 0
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def envelope(self) -> dict[str, Any]:
@@ -167,7 +177,8 @@ class Hit(NamedTuple):
     `raw` is the record without file contents, in the remote's format also for memories of ours. `legs` explains the
     hit: score and rank per leg, and matched terms. `relevance` is the share of the question that the memory and its
     context cover, 0..1 for all methods; None if unknown. The other fields are those of the row, empty for a memory
-    of the remote alone. `is_kept`: a person decided that nothing replaces it.
+    of the remote alone. `is_kept`: a person decided that nothing replaces it. `labels`: the tags, metadata and external
+    id that it has.
     """
 
     memory_id: str
@@ -188,6 +199,7 @@ class Hit(NamedTuple):
     is_passage: bool = False
     is_imported: bool = False
     is_kept: bool = False
+    labels: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def is_of_remote(self) -> bool:
@@ -258,6 +270,7 @@ class StoredMemory:
     supersedes: Sequence[str] = ()
     is_covered: bool = False
     payload: Mapping[str, Any] = field(default_factory=dict)
+    expires_at: datetime | None = None
 
     @property
     def is_live(self) -> bool:
@@ -268,6 +281,11 @@ class StoredMemory:
     def envelope(self) -> Mapping[str, Any]:
         """Return the role, sender name and tool calls of the memory's message; empty for memories without one."""
         return self.payload
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """Return the tags, the metadata and the external id of the memory; only those that it has."""
+        return labels_of(self.payload)
 
     @property
     def turn(self) -> tuple[Owner, str | None, str]:
@@ -301,6 +319,7 @@ class ListRequest:
     sender_id: str | None = None
     after: Position | None = None
     limit: int = 20
+    filters: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def test_the_first_screen_of_a_readme_holds_picture_commands_and_main_job(readme
     text = text_of(readme)
     assert text.index("![") < text.index("make run") < text.index("make test") < text.index("```console")
     assert text[: text.index("```console")].count("\n") < 20
-    assert len(console(readme)) == 5
+    assert len(console(readme)) == 7
     assert text.count("\n") < 120
 
 

@@ -47,14 +47,18 @@ _PARAMETERS_OF_SECRETS = [_key_parameter("the answer is 409 with the id, because
 
 
 def idempotent(
-    *, in_transaction: bool = False, render: Callable[..., HttpResponse] | None = None, id_field: str = ""
+    *,
+    in_transaction: bool = False,
+    render: Callable[..., HttpResponse] | None = None,
+    keep: Callable[[Any], dict[str, Any]] = lambda _data: {},
+    id_field: str = "",
 ) -> Callable[[View], View]:
     """Return a decorator for a view method that accepts an `Idempotency-Key`.
 
     Only successful answers are kept. `in_transaction`: the change is one transaction, which then includes the key.
-    Answers must consist of ids, counts and states, because they are stored; otherwise `render(request, headers,
-    **path)` builds a repeated answer from the kept headers. Of an answer with a secret, only the id in
-    `id_field` is kept: a repeated request is refused with it (`AlreadyDone`).
+    Answers must consist of ids, counts and states, because they are stored; otherwise `render(request, kept, **path)`
+    builds a repeated answer from the kept headers, and from what `keep` returns of the answer. Of an answer with a
+    secret, only the id in `id_field` is kept: a repeated request is refused with it (`AlreadyDone`).
     """
 
     def decorate(view: View) -> View:
@@ -71,7 +75,8 @@ def idempotent(
                 return _replayed(claimed, request, path)
             with idempotency.carrying_out(claimed, in_transaction=in_transaction):
                 response = view(self, request, **path)
-                result = {} if render else cast("Response", response).data
+                result = response.data if isinstance(response, Response) else {}
+                result = keep(result) if render else result
                 if id_field:
                     result = {id_field: result[id_field]}
                 headers = {name: response[name] for name in _KEPT_HEADERS if name in response}
@@ -82,7 +87,7 @@ def idempotent(
 
     def _replayed(kept: IdempotencyKey, request: Request, path: dict[str, Any]) -> HttpResponse:
         if render:
-            response = render(request, kept.headers, **path)
+            response = render(request, kept, **path)
         else:
             response = Response(kept.result, status=kept.status, headers=kept.headers)
         response["Idempotent-Replayed"] = "true"

@@ -166,7 +166,7 @@ def list_memories(caller: Caller, arguments: ListArguments) -> Result:
     more = f"\nThere are more: call again with the cursor {cursor}" if cursor else ""
     return result(
         f"{listed.shown} listed:\n\n{listed.text}{more}",
-        memories=[rendering.memory(memory, {}) for memory in memories],
+        memories=[rendering.memory(memory, {}, with_labels=False) for memory in memories],
         next_cursor=cursor,
     )
 

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from django.conf import settings
-from django.db import transaction
 
 from accounts.authority import CHANGE
 from agents.tools.arguments import StoreArguments
@@ -13,19 +13,13 @@ from agents.tools.caller import Caller
 from agents.tools.results import Result, failed, framed, quoted, result
 from core import readable
 from core.errors import InvalidInput
-from core.persistence.database_errors import database_errors
 from core.times import isoformat
-from memories.services import decisions, lookup
 from memories.services.hygiene import own_text
-from memories.services.lookup import MemoryRef
-from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
-from store.categories import TABS, tab_of
-from store.models import MANUAL_ORIGINS, Memory, owned_by
-from store.search.candidates import find_similar_notes
-from store.text.wording import normalized
+from memories.services.manual import MAX_TEXT_CHARS, NewFact, Source, store_fact
+from store.categories import tab_of
+from store.models import Memory
 
 _PREVIEW_CHARS: Final = 100
-_MAX_SIMILAR: Final = 3
 _SIMILAR_CHARS: Final = 200
 _ABOUT_SIMILAR: Final = (
     "Similar memories are stored already. If one of them is outdated or says the same, update or forget it by its id:"
@@ -33,7 +27,7 @@ _ABOUT_SIMILAR: Final = (
 
 
 def store(caller: Caller, arguments: StoreArguments) -> Result:
-    """Store a memory. Raises: `InvalidInput` for a text that is too long, and the errors of `add_by_hand`."""
+    """Store a memory. Raises: `InvalidInput` for a text that is too long, and the errors of `store_fact`."""
     if refused := refused_category(arguments.category):
         return refused
     redacted: Counter[str] = Counter()
@@ -42,39 +36,18 @@ def store(caller: Caller, arguments: StoreArguments) -> Result:
         return failed("missing_param", "Provide text: what to remember.")
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInput.of_field("text", f"must be at most {MAX_TEXT_CHARS} characters")
-    with database_errors(), transaction.atomic():
-        lookup.lock_user(caller.owner.user_pk)
-        # Only equal texts are duplicates: "likes tea" and "likes no tea" are similar.
-        similar = find_similar_notes(caller.owner, text, caller.agent_id)
-        candidates = Memory.objects.filter(
-            owned_by(caller.owner),
-            pk__in=[*similar.equal, *similar.near],
-            origin__in=MANUAL_ORIGINS,
-            agent_id=caller.agent_id,
-            category__in=TABS[tab_of(arguments.category)],
-        )
-        found = {memory.pk: memory for memory in candidates.order_by("pk")}
-        wanted = normalized(text)
-        duplicate = next((memory for memory in found.values() if normalized(memory.text) == wanted), None)
-        if duplicate is not None:
-            values = decisions.OverrideValues(text, arguments.category, arguments.importance)
-            if (duplicate.text, duplicate.category, duplicate.importance) != (text, values.category, values.importance):
-                caller.require(CHANGE)
-                ref = MemoryRef(duplicate.memory_id, app_id=duplicate.app_id, project_id=duplicate.project_id)
-                decisions.override(caller.owner.user_pk, ref, values, actor=caller.actor)
-            return _with_redacted(_stored("Updated", "updated", duplicate.memory_id, text), redacted)
-        added = add_by_hand(
-            caller.owner,
-            category=arguments.category,
-            text=text,
-            agent_id=caller.agent_id,
-            session_id=caller.storage_session_id,
-            importance=arguments.importance,
-            origin="tool",
-            actor=caller.actor,
-        )
-    near = [found[pk] for pk in similar.near if pk in found][:_MAX_SIMILAR]
-    return _with_redacted(_created(added.memory_id, text, near), redacted)
+    given = {"category", "importance"}
+    fact = NewFact(text, arguments.category, arguments.importance, caller.agent_id, caller.storage_session_id)
+    stored = store_fact(
+        caller.owner,
+        replace(fact, given=given),
+        Source("tool", caller.actor),
+        before_change=lambda: caller.require(CHANGE),
+    )
+    memory_id = stored.memory.memory_id
+    if stored.action != "created":
+        return _with_redacted(_stored("Updated", "updated", memory_id, text), redacted)
+    return _with_redacted(_created(memory_id, text, stored.similar), redacted)
 
 
 def _with_redacted(answer: Result, redacted: Mapping[str, int]) -> Result:

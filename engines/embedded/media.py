@@ -33,14 +33,24 @@ from engines.embedded import media_models
 from engines.embedded.media_models import Model, Passage, TranscriptionModel
 from store import sessions, writes
 from store.models import Memory, PendingMedia, Session, State
-from store.types import Owner
+from store.types import METADATA, TAGS, Owner
 
 logger = logging.getLogger("memory_gateway.llm")
 
 MAX_CALLS: Final = 2
 """The calls of a kind that a process makes at once, unless `run` gets another number."""
 LEASE: Final = timedelta(seconds=30)
-_COPIED: Final = ("role", "sender_name", "content_type", "filename", "title", "mime_type", "resource_id")
+_COPIED: Final = (
+    "role",
+    "sender_name",
+    "content_type",
+    "filename",
+    "title",
+    "mime_type",
+    "resource_id",
+    TAGS,
+    METADATA,
+)
 _Kind = PendingMedia.Kind
 _Prepared = tuple[PendingMedia, Callable[[], list[Passage]]]
 _UNREADABLE: Final = _("The stored file cannot be read. It is tried again later.")

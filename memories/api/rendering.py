@@ -20,11 +20,12 @@ from memories.services.excerpts import MAX_CHARS, Budget, Excerpt, excerpt
 from memories.services.scoped_hits import ScopedHit
 from memories.services.search import SearchAnswer
 from remote.queries import RemoteState
-from store.models import Session
+from store.models import Memory, Session
 from store.neighbors import Neighbor
 from store.port import AddResult, FlushResult, KeptAsText
 from store.types import Hit, ListPage, Owner, Role, StoredMemory
 
+_SIMILAR_CHARS: Final = 200
 _ROLES: Final = get_args(Role)
 
 
@@ -119,6 +120,7 @@ def _result(found: ScopedHit, view: View) -> dict[str, Any]:
         "place": _place(hit.raw, None if is_whole else part),
         "passage": None if is_whole or max_chars is not None else part.text,
         "raw": hit.raw if view.with_raw else {},
+        **hit.labels,
     }
     if view.explain:
         links = [one._asdict() for one in found.links]
@@ -199,7 +201,7 @@ def copies(memory_ids: Sequence[str]) -> dict[str, Any]:
     return {"copies": list(memory_ids), "copies_count": len(memory_ids)}
 
 
-def memory(stored: StoredMemory, overrides: Mapping[str, str]) -> dict[str, Any]:
+def memory(stored: StoredMemory, overrides: Mapping[str, str], *, with_labels: bool = True) -> dict[str, Any]:
     envelope = stored.envelope
     return {
         "id": stored.memory_id,
@@ -219,7 +221,20 @@ def memory(stored: StoredMemory, overrides: Mapping[str, str]) -> dict[str, Any]
         "timestamp_ms": stored.created_at_ms,
         "override_id": overrides.get(stored.memory_id),
         "deleted_at": isoformat_or_none(stored.state_since),
+        **(stored.labels if with_labels else {}),
+        **({"expires_at": isoformat(stored.expires_at)} if stored.expires_at else {}),
     }
+
+
+def similar(memories: Iterable[Memory]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": one.memory_id,
+            "text": one.text[:_SIMILAR_CHARS],
+            "created_at": isoformat(moment(one.created_at_ms)),
+        }
+        for one in memories
+    ]
 
 
 def memory_page(owner: Owner, page: ListPage) -> dict[str, Any]:

@@ -1,14 +1,15 @@
 from django.urls import path
 
-from memories.api.views import MemoryViewSet, MessageViewSet, SessionViewSet
+from memories.api.views import FactsViewSet, MemoryViewSet, MessageViewSet, SessionViewSet
 
 # Ids may contain slashes: the remote builds a message's id from that of its session.
 urlpatterns = [
     path(
         "memories",
-        MemoryViewSet.as_view({"get": "list_memories", "delete": "destroy_of_sender"}),
+        MemoryViewSet.as_view({"get": "list_memories", "post": "store", "delete": "destroy_of_sender"}),
         name="memory-list",
     ),
+    path("memories/bulk", FactsViewSet.as_view({"post": "store_many"}), name="memory-bulk"),
     path("memories/add", MessageViewSet.as_view({"post": "add"}), name="memory-add"),
     path("memories/flush", MessageViewSet.as_view({"post": "flush"}), name="memory-flush"),
     path("memories/search", MemoryViewSet.as_view({"post": "search"}), name="memory-search"),

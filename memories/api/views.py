@@ -1,9 +1,12 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 from django.http import HttpResponse
 from django.utils import translation
 from drf_spectacular.utils import extend_schema
@@ -26,32 +29,94 @@ from accounts.api.openapi import (
 from accounts.api.preconditions import conditional, if_unchanged, not_modified
 from accounts.api.schemas import ChatId, ScopedQuery
 from accounts.audit import Actor
+from accounts.models import IdempotencyKey, Principal
 from accounts.profile_entries import ProfileEntry, Question
 from core import pagination
+from core.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from core.localization import language_headers, language_of, localized
 from core.messages import Translatable as _
-from core.preconditions import etag_of
+from core.preconditions import etag_of, preconditions_of, require_match
 from core.rest import MAX_JSON_BYTES, parse, parse_query
 from engines.registry import get_engine
 from memories import queries
 from memories.api import rendering
 from memories.api.rendering import View
+from memories.api.schemas import facts as fact_schemas
 from memories.api.schemas import memories as schemas
 from memories.api.schemas import messages as message_schemas
 from memories.api.schemas import search as search_schemas
 from memories.services import decisions, lookup
 from memories.services.add import add, flush
 from memories.services.excerpts import Budget
+from memories.services.links import links_of
 from memories.services.lookup import MemoryRef, owner_of
+from memories.services.manual import Source, store_fact
 from memories.services.search_log import logged_search
-from memories.services.zones import unknown_zone
+from memories.services.zones import filters_now, unknown_zone
 from remote import queries as remote
-from store.types import Owner
+from store.models import Memory
+from store.types import Owner, StoredMemory
 
 FEW_RESULTS = 3
 LEFT_OUT = _("The default search scopes leave out your other sessions. Add all_user_memory to scope to search them.")
 _MEMORY_ID = path_parameter("memory_id", schemas.MemoryId)
 _SESSION_ID = path_parameter("session_id", ChatId)
+
+
+def _stored(owner: Owner, memory: StoredMemory) -> dict[str, Any]:
+    return {"memory": rendering.memory(memory, queries.override_ids(owner, [memory.memory_id]))}
+
+
+def _ref_of(memory: StoredMemory) -> MemoryRef:
+    return MemoryRef(memory.memory_id, app_id=memory.owner.app_id, project_id=memory.owner.project_id)
+
+
+def _fact_response(answer: dict[str, Any], status: int, etag: str) -> Response:
+    location = f"/memories/{quote(answer['memory']['id'])}"
+    return Response(answer, status=status, headers={"ETag": etag, "Location": location})
+
+
+def _kept(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of an answer with a stored fact: no text."""
+    memory = {name: answer["memory"][name] for name in ("id", "app_id", "project_id")}
+    return memory | {name: answer[name] for name in ("action", "replaces", "redacted") if name in answer}
+
+
+def _stored_again(request: Request, kept: IdempotencyKey) -> Response:
+    """Return the answer to a repeated request, with the memory as it is now."""
+    user_pk, result = caller(request).user_pk, dict(kept.result)
+    ref = MemoryRef(result.pop("id"), app_id=result.pop("app_id"), project_id=result.pop("project_id"))
+    memory = lookup.get_memory(user_pk, ref)
+    answer = _stored(memory.owner, memory) | {"similar": []} | result
+    return _fact_response(answer, kept.status or 200, etag_of(_memory(user_pk, ref)))
+
+
+def _require_match(request: Request, owner: Owner, older: Memory | None) -> None:
+    """Check the preconditions of a request about the memory that it changes. Raises: `PreconditionFailed`."""
+    conditions = preconditions_of(request.headers)
+    if not conditions.is_any:
+        return
+    if older is None:
+        if conditions.if_match is not None:
+            raise PreconditionFailed(_("There is no memory yet that the request could change."), etag='""')
+        return
+    document = _memory(owner.user_pk, MemoryRef(older.memory_id, app_id=older.app_id, project_id=older.project_id))
+    require_match(etag_of(document), *conditions, current=document)
+
+
+def _store_item(principal: Principal, item: dict[str, Any]) -> dict[str, Any]:
+    """Store a fact of a bulk request. Return its result, also for an error that is of this fact alone."""
+    try:
+        fact = parse(fact_schemas.FactItem, item)
+        owner = owner_of(principal, fact.app_id, fact.project_id)
+        source = Source("tool", Actor.key(principal))
+        stored = store_fact(owner, fact.fact(), source, with_similar=False)
+    except (InvalidInput, NotFound, Conflict) as error:
+        problems = [{"field": one.field, "message": localized(one.message)} for one in error.errors]
+        return {"status": error.status, "code": error.code, "detail": localized(error.detail), "errors": problems}
+    result: dict[str, Any] = {"status": 201 if stored.action == "created" else 200, "id": stored.memory.memory_id}
+    redacted = {"redacted": dict(stored.redacted)} if stored.redacted else {}
+    return result | {"action": stored.action} | redacted
 
 
 def _view_of(body: search_schemas.SearchBody) -> View:
@@ -105,7 +170,8 @@ class MemoryViewSet(ViewSet):
         """List the memories of a scope, without deleted ones."""
         query = parse_query(schemas.MemoryListQuery, request)
         owner = owner_of(caller(request), query.app_id, query.project_id)
-        return Response(rendering.memory_page(owner, get_engine().list(owner, query.request())))
+        request_of_list = replace(query.request(), filters=filters_now(query.filters, owner.user_pk))
+        return Response(rendering.memory_page(owner, get_engine().list(owner, request_of_list)))
 
     @extend_schema(
         operation_id="get_memory",
@@ -265,6 +331,61 @@ class MemoryViewSet(ViewSet):
                 "next_cursor": following,
             }
         )
+
+    @extend_schema(
+        operation_id="store_memory",
+        summary="Store a memory",
+        request=request_body(fact_schemas.FactBody),
+        responses={
+            201: success(fact_schemas.FactOut, "The new memory."),
+            200: success(fact_schemas.FactOut, "The older memory of the same id or text.", action="unchanged"),
+            **problems(404, 409, 412, 422),
+        },
+    )
+    @idempotent(in_transaction=True, render=_stored_again, keep=_kept)
+    @conditional
+    def store(self, request: Request) -> Response:
+        """Store a fact in one call, without a message. Searches find it at once.
+
+        With an `external_id` that is known, its memory is changed; `If-Match` then names the ETag that it must have.
+        """
+        body = parse(fact_schemas.FactBody, request.data)
+        principal = caller(request)
+        owner = owner_of(principal, body.app_id, body.project_id)
+        source = Source("tool", Actor.key(principal))
+        before = partial(_require_match, request, owner)
+        with transaction.atomic():
+            stored = store_fact(owner, body.fact(), source, before=before)
+            etag = etag_of(_memory(owner.user_pk, _ref_of(stored.memory)))
+        answer = _stored(owner, stored.memory) | {"action": stored.action, "similar": rendering.similar(stored.similar)}
+        answer["replaces"] = list(links_of(stored.memory).replaces)
+        if stored.redacted:
+            answer["redacted"] = dict(stored.redacted)
+        return _fact_response(answer, 201 if stored.action == "created" else 200, etag)
+
+
+@extend_schema(tags=["memories"])
+class FactsViewSet(ViewSet):
+    max_json_bytes = 16 * MAX_JSON_BYTES
+
+    @extend_schema(
+        operation_id="store_memories",
+        summary="Store many memories",
+        request=request_body(fact_schemas.BulkBody),
+        responses={200: success(fact_schemas.BulkOut, "A result for each fact."), **problems(409, 413, 422)},
+    )
+    @idempotent()
+    def store_many(self, request: Request) -> Response:
+        """Store up to 500 facts, each by itself: an error of one leaves the others as they are.
+
+        A failed request can be repeated: what is stored already is unchanged then.
+        """
+        body = parse(fact_schemas.BulkBody, request.data)
+        principal = caller(request)
+        language = language_of(request)
+        with translation.override(language):
+            results = [_store_item(principal, item) | {"index": index} for index, item in enumerate(body.memories)]
+        return Response({"results": results}, headers=language_headers(language))
 
 
 @extend_schema(tags=["memories"])

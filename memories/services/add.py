@@ -31,7 +31,7 @@ from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 from engines.registry import get_engine
 from memories.services import files
 from memories.services.files import InlineFile
-from memories.services.hygiene import is_visible, masked_data, own_text
+from memories.services.hygiene import is_visible, masked_data, own_data, own_text
 from memories.services.lookup import require_own_session
 from memories.services.resends import Said, find_resent
 from memories.services.zones import zone_of_user
@@ -73,6 +73,8 @@ class NewMessage:
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     tool_call_id: str | None = None
     has_time: bool = True
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
                 message.tool_call_id,
                 is_participant,
                 offset_minutes(zone, message.timestamp_ms),
+                message.tags,
+                message.metadata,
             )
         )
     if messages:
@@ -171,6 +175,8 @@ def _cleaned(command: AddCommand) -> tuple[AddCommand, Counter[str]]:
             message,
             parts=tuple(map(cleaned, message.parts)),
             tool_calls=masked_data(message.tool_calls, Counter() if _is_text_of_calls(message) else redacted),
+            tags=tuple(own_data(message.tags, redacted)),
+            metadata=own_data(message.metadata, redacted),
         )
         for message in command.messages
     )

@@ -97,6 +97,17 @@ def masked_data(value: Any, redacted: Counter[str] | None = None) -> Any:
     return value
 
 
+def own_data(value: Any, redacted: Counter[str] | None = None) -> Any:
+    """Return plain data as it is stored: its texts as `own_text`, and its keys without values to mask."""
+    if isinstance(value, str):
+        return own_text(value, redacted)
+    if isinstance(value, Mapping):
+        return {masked(str(key), redacted): own_data(item, redacted) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [own_data(item, redacted) for item in value]
+    return value
+
+
 def is_visible(text: str) -> bool:
     """Return True if the text has a character that is neither white space nor invisible."""
     return any(unicodedata.category(char)[0] not in "CZ" and char != "\u2800" for char in text)

@@ -1,4 +1,3 @@
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import orjson
@@ -23,6 +22,7 @@ from accounts.api.openapi import (
 from accounts.api.preconditions import conditional, not_modified
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.audit import Actor
+from accounts.models import IdempotencyKey
 from core.errors import NotFound
 from core.messages import Translatable as _
 from core.preconditions import preconditions_of
@@ -40,9 +40,9 @@ KIND = path_parameter("kind", schemas.KindOfDocument)
 VERSION = path_parameter("version", schemas.Version)
 
 
-def _restored_again(request: Request, headers: Mapping[str, str], kind: str, **_: Any) -> HttpResponse:
+def _restored_again(request: Request, kept: IdempotencyKey, kind: str, **_: Any) -> HttpResponse:
     """Return the version that a restore made, for a repeated request with its `Idempotency-Key`."""
-    etag = headers["ETag"]
+    etag = kept.headers["ETag"]
     version = int(etag.strip('"').rpartition("-")[2])
     return _content_response(services.revision(caller(request).user_pk, _kind(kind), version).readable, etag)
 

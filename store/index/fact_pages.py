@@ -37,6 +37,11 @@ ORIGINS: Final[Mapping[str, int]] = {
 """The number of each origin in a page. A new origin gets the next number, whatever its place among the others."""
 
 
+ROLES: Final[Mapping[str, int]] = {"user": 1, "assistant": 2, "tool": 3, "system": 4}
+"""The number of the role of a message in a page, 0 for other memories. A new role gets the next number."""
+NO_IMPORTANCE: Final = -1.0
+
+
 class Field(NamedTuple):
     """A field of each record: its numpy type, the columns that `value` reads, and `value` of a memory.
 
@@ -60,6 +65,14 @@ FIELDS: Final = (
     Field("sender", "<u4", ("sender_id",), attrgetter("sender_id"), is_name=True),
     Field("agent", "<u4", ("agent_id",), attrgetter("agent_id"), is_name=True),
     Field("origin", "u1", ("origin",), lambda one: ORIGINS[one.origin]),
+    Field("category", "<u4", ("category",), attrgetter("category"), is_name=True),
+    Field(
+        "importance",
+        "<f4",
+        ("importance",),
+        lambda one: NO_IMPORTANCE if one.importance is None else one.importance,
+    ),
+    Field("role", "u1", ("payload",), lambda one: ROLES.get(str(one.payload.get("role")), 0)),
     Field(
         "is_turn",
         "?",
@@ -76,7 +89,7 @@ FIELDS: Final = (
 """The fields that a search reads of each memory. After a change here, all pages are written again."""
 FACTS: Final = np.dtype([(field.name, field.dtype) for field in FIELDS])
 NAMED: Final = tuple(field.name for field in FIELDS if field.is_name)
-_CODES: Final = {"<i8": "q", "<i4": "i", "<u4": "I", "u1": "B", "?": "?"}
+_CODES: Final = {"<i8": "q", "<i4": "i", "<u4": "I", "<f4": "f", "u1": "B", "?": "?"}
 _FACT: Final = struct.Struct("<" + "".join(_CODES[field.dtype] for field in FIELDS))
 """A record of `FACTS`. For a few records it is faster than numpy."""
 COLUMNS: Final = frozenset(column for field in FIELDS for column in field.columns)

@@ -1,20 +1,16 @@
 """Select the memories that a request covers, by its sessions, agents and filters."""
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from core.ids import parse_session_id
-from store import filters
-from store.filters import Filterable
 from store.index import keyword
 from store.index.fact_pages import ORIGINS
 from store.models import MANUAL_ORIGINS
-from store.search import snapshot
+from store.search import filter_masks, snapshot
 from store.search.floor import Flags
-from store.search.records import RECORD_TYPE
-from store.search.snapshot import Numbers, Snapshot
+from store.search.snapshot import Snapshot
 from store.text.tokens import read
 from store.types import Owner, SearchRequest
 
@@ -38,7 +34,7 @@ def candidate_mask(request: SearchRequest, snapshot: Snapshot) -> Flags:
     if request.reader is not None:
         mask &= ~manual_mask(snapshot) | agent_mask(snapshot, {"", request.reader})
     if request.filters:
-        mask &= _filter_mask(request.filters, snapshot, np.flatnonzero(mask))
+        mask &= filter_masks.mask_of(request.filters, snapshot)
     return mask
 
 
@@ -49,25 +45,6 @@ def agent_mask(snapshot: Snapshot, agent_ids: Collection[str]) -> Flags:
 
 def manual_mask(snapshot: Snapshot) -> Flags:
     return np.isin(snapshot.facts["origin"], [ORIGINS[origin] for origin in MANUAL_ORIGINS])
-
-
-def _filter_mask(tree: Mapping[str, Any], snapshot: Snapshot, documents: Numbers) -> Flags:
-    condition = filters.parse(tree)
-    sessions = {pk: name for name, pk in snapshot.sessions.items()}
-    passes = np.zeros(len(snapshot.facts), np.bool_)
-    rows = snapshot.facts[documents]
-    columns = (documents.tolist(), rows["session"].tolist(), rows["at"].tolist(), rows["sender"].tolist())
-    for document, session, at, sender in zip(*columns, strict=True):
-        passes[document] = condition.matches(_filterable(sessions.get(session), at, snapshot.names[sender]))
-    return passes
-
-
-def _filterable(session_id: str | None, at: int, sender_id: str) -> Filterable:
-    name = parse_session_id(session_id) if session_id else None
-    if name is None:
-        return Filterable(None, at, sender_id, RECORD_TYPE)
-    parent = ("resource", name.rest) if name.kind == "resource" else ("session", session_id)
-    return Filterable(session_id, at, sender_id, RECORD_TYPE, *parent)
 
 
 MAX_TERMS: Final = 2048

@@ -27,7 +27,7 @@ from store.text.languages import FOREIGN
 from store.text.statements import asked
 from store.text.times import query_times
 from store.text.tokens import query_readings, query_tokens, without_stop_words
-from store.types import NOT_REPLACED, Hit, Owner, SearchRequest, SearchResult
+from store.types import NOT_REPLACED, Hit, Owner, SearchRequest, SearchResult, labels_of
 from store.vectors import spaces, vector_pages
 from store.vectors.client import token_client
 from store.vectors.spaces import Serving
@@ -131,6 +131,7 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.R
                 is_passage=row.chunk_index is not None,
                 is_imported="imported_from" in row.payload,
                 is_kept=bool(row.payload.get(NOT_REPLACED)),
+                labels=labels_of(row.payload),
             )
 
 

@@ -82,6 +82,7 @@ class Snapshot:
     wrote some, which were not read.
     """
 
+    owner: Owner
     documents: int
     tokens: int
     facts: Facts
@@ -140,7 +141,7 @@ def read(
     if any(row[2] != LAYOUT for row in parts[_FACTS]):
         fact_pages.rebuild(owner, if_outdated=True)
         return read(owner, terms, prefix, sessions=sessions, space=space, with_hidden=with_hidden, left_out=left_out)
-    return _snapshot(parts, with_hidden=with_hidden, left_out=cover.left_out() if left_out is None else left_out)
+    return _snapshot(owner, parts, with_hidden=with_hidden, left_out=cover.left_out() if left_out is None else left_out)
 
 
 def _values(owner: Owner, terms: Sequence[str], sessions: Collection[str] | None, space: Serving | None) -> list[Any]:
@@ -172,7 +173,9 @@ def _statement(vendor: str, has_terms: bool, sessions: Literal["none", "some", "
     return statement + _VECTORS_PART if has_vectors else statement
 
 
-def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool, left_out: Collection[int]) -> Snapshot:
+def _snapshot(
+    owner: Owner, parts: Sequence[Sequence[Any]], *, with_hidden: bool, left_out: Collection[int]
+) -> Snapshot:
     facts, names = _merge_pages(parts[_FACTS])
     if facts["cover"].any():  # without a remote, all are plain
         facts = facts[~np.isin(facts["cover"], list(left_out))]
@@ -187,6 +190,7 @@ def _snapshot(parts: Sequence[Sequence[Any]], *, with_hidden: bool, left_out: Co
     pending = _ids_of(parts[_PENDING])
     pks = np.ascontiguousarray(facts["pk"])
     return Snapshot(
+        owner=owner,
         documents=documents,
         tokens=tokens,
         facts=facts,
@@ -231,7 +235,7 @@ def _postings(rows: Sequence[Any], pks: Numbers) -> Postings:
     lists = sorted((row[1], row[4]) for row in rows if row[4])
     if not lists:
         return Postings(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    places = places_of(pks, _parse_ids([text for _, text in lists]))
+    places = places_of(pks, parse_ids([text for _, text in lists]))
     terms = np.repeat([number for number, _ in lists], [text.count(",") + 1 for _, text in lists]).astype(np.int64)
     is_live = places >= 0
     return _count_postings(terms[is_live], places[is_live], len(pks))
@@ -249,8 +253,9 @@ def _count_postings(terms: Numbers, documents: Numbers, size: int) -> Postings:
 
 def _ids_of(rows: Sequence[Any]) -> Numbers:
     """Return the numbers in the lists of some rows; most lists are empty."""
-    return _parse_ids([row[4] for row in rows if row[4]]) if rows else np.empty(0, np.int64)
+    return parse_ids([row[4] for row in rows if row[4]]) if rows else np.empty(0, np.int64)
 
 
-def _parse_ids(texts: Sequence[str]) -> Numbers:
+def parse_ids(texts: Sequence[str]) -> Numbers:
+    """Return the numbers in texts, which separate them by commas."""
     return np.fromstring(",".join(texts), np.int64, sep=",") if texts else np.empty(0, np.int64)

@@ -37,6 +37,8 @@ API = {
     ("POST", "/memories/context"): KEY,
     ("POST", "/memories/search"): KEY,
     ("GET", "/memories"): KEY,
+    ("POST", "/memories"): KEY,
+    ("POST", "/memories/bulk"): KEY,
     ("DELETE", "/memories"): KEY,
     ("GET", "/memories/trash"): KEY,
     ("GET", "/memories/<path:memory_id>"): KEY,

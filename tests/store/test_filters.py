@@ -81,9 +81,9 @@ def nested(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ({"user_id": "x"}, "allowed are session_id, parent_type, parent_id, timestamp, sender_id, type, AND, OR"),
+        ({"user_id": "x"}, "allowed are session_id, parent_type, parent_id, timestamp, sender_id, type, created_at, "),
         ({"app_id": "x"}, "not a field"),
-        ({"NOT": {}}, "not a field"),
+        ({"XOR": {}}, "not a field"),
         ({"session_id": {"like": "x"}}, "allowed are eq, ne, gt, gte, lt, lte, in"),
         ({"sender_id": {"gt": "x"}}, "allowed are eq, in"),
         ({"session_id": {"in": []}}, "1 to 1000"),

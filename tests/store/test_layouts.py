@@ -41,6 +41,13 @@ OTHER_ORIGINS = {"embedded": 0, "upstream": 1, "other": 2, "panel": 3, "tool": 4
 OTHER_FACTS = np.dtype([("pk", "<i8"), ("added", "<i8"), *fact_pages.FACTS.descr[1:]])
 
 
+LATER = {"cover", "category", "importance", "role"}
+"""The fields that were added since pages have numbers."""
+
+
+NAMED_FIRST = ("speaker", "sender", "agent")
+
+
 def write_otherwise(owner: Owner) -> None:
     """Write the owner's pages in the layout of another version."""
     origins = dict(Memory.objects.filter(owned_by(owner)).values_list("pk", "origin"))
@@ -113,7 +120,7 @@ def test_pages_without_a_number_are_of_the_first_layout(engine: EmbeddedEngine, 
     """Versions before the numbers wrote them, without what covers a memory."""
     remember(engine, alice.owner, "garden")
     page = FactPage.objects.get()
-    first = np.dtype([field for field in fact_pages.FACTS.descr if field[0] != "cover"])
+    first = np.dtype([field for field in fact_pages.FACTS.descr if field[0] not in LATER])
     page.facts = np.frombuffer(page.facts, fact_pages.FACTS)[list(first.names or ())].astype(first).tobytes()
     FactPage.objects.all().delete()
     with connection.cursor() as cursor:
@@ -122,7 +129,7 @@ def test_pages_without_a_number_are_of_the_first_layout(engine: EmbeddedEngine, 
             "VALUES (%s, %s, %s, 0, %s, %s)",
             [*owner_values(alice.owner), page.facts, page.names],
         )
-    assert FactPage.objects.get().layout == fact_pages.layout_of(first, fact_pages.NAMED, fact_pages.ORIGINS)
+    assert FactPage.objects.get().layout == fact_pages.layout_of(first, NAMED_FIRST, fact_pages.ORIGINS)
     assert texts(search(engine, alice.owner, "garden")) == ["garden"]
     assert FactPage.objects.get().layout == fact_pages.LAYOUT
     assert_consistent(alice.owner)
@@ -216,14 +223,16 @@ def test_the_layouts_are_those_of_stored_pages() -> None:
     assert fact_pages.ORIGINS == {"embedded": 0, "upstream": 1, "panel": 2, "tool": 3, "extracted": 4}
     assert set(fact_pages.ORIGINS) == set(Memory.Origin.values)
     # `_pack` writes the fields one by one in this order.
-    assert fact_pages.FACTS.itemsize == 47
+    assert fact_pages.FACTS.itemsize == 56
     assert fact_pages.FACTS.descr == [
         ("pk", "<i8"), ("session", "<i8"), ("at", "<i8"), ("seq", "<i4"), ("length", "<i4"),
-        ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "|u1"), ("is_turn", "|b1"),
-        ("cover", "|u1"),
+        ("speaker", "<u4"), ("sender", "<u4"), ("agent", "<u4"), ("origin", "|u1"), ("category", "<u4"),
+        ("importance", "<f4"), ("role", "|u1"), ("is_turn", "|b1"), ("cover", "|u1"),
     ]  # fmt: skip
+    # A new role gets a new number here, as a new origin does.
+    assert fact_pages.ROLES == {"user": 1, "assistant": 2, "tool": 3, "system": 4}
     # Another number makes all pages be written again. The defaults of the columns stay 1,187,811,388 and 2,419,599,141.
-    assert (fact_pages.LAYOUT, layout.LAYOUT) == (592_436_150, 2_419_599_141)
+    assert (fact_pages.LAYOUT, layout.LAYOUT) == (516_102_862, 2_419_599_141)
     # Vectors are not computed again from anything here: another format needs a migration that converts them.
     assert layout.HALF.str == "<f2"
 

@@ -96,12 +96,62 @@ class Memories(Group[S]):
             is_idempotent=True,
         )
 
+    @Endpoint
+    def store(
+        self,
+        text: str,
+        *,
+        category: models.Category | None = None,
+        importance: float | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        external_id: str | None = None,
+        created_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        if_match: str | None = None,
+    ) -> Call[models.FactOut]:
+        """Store a fact in one call, without a message. Searches find it at once."""
+        return call(
+            "POST",
+            "/memories",
+            parsed_as(models.FactOut),
+            body={
+                "text": text,
+                "category": category,
+                "importance": importance,
+                "tags": tags,
+                "metadata": metadata,
+                "external_id": external_id,
+                "created_at": created_at,
+                "expires_at": expires_at,
+                "agent_id": agent_id,
+                "session_id": session_id,
+            }
+            | self._scope,
+            headers={"If-Match": if_match},
+            is_keyed=True,
+        )
+
+    @Endpoint
+    def store_many(self, memories: Iterable[models.FactItem | Mapping[str, Any]]) -> Call[list[models.BulkResult]]:
+        """Store up to 500 facts, each by itself: an error of one leaves the others as they are."""
+        return call(
+            "POST",
+            "/memories/bulk",
+            parsed_as(list[models.BulkResult], "results"),
+            body={"memories": [models.FactItem.model_validate(one) for one in memories]},
+            is_keyed=True,
+        )
+
     @Listing
     def list(
         self,
         *,
         agent_id: str | None = None,
         category: models.Category | None = None,
+        filters: str | None = None,
         memory_type: models.MemoryType | None = None,
         sender_id: str | None = None,
         session_id: str | None = None,
@@ -117,6 +167,7 @@ class Memories(Group[S]):
             params={
                 "agent_id": agent_id,
                 "category": category,
+                "filters": filters,
                 "limit": page_size,
                 "memory_type": memory_type,
                 "sender_id": sender_id,

@@ -82,6 +82,8 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "revoke_key": ("keys.revoke", {}),
     "rotate_key": ("keys.rotate", {}),
     "make_context": ("memories.context", {}),
+    "store_memory": ("memories.store", {}),
+    "store_memories": ("memories.store_many", {"memories": [{"text": "Hi"}]}),
     "search_memories": ("memories.search", {}),
     "undo_override": ("memories.undo_update", {}),
     "upload_resource": ("resources.upload", {}),

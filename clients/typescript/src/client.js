@@ -142,6 +142,29 @@ export class Memories extends Group {
   }
 
   /**
+   * Store a fact in one call. With an `external_id` that is known, its memory is changed.
+   *
+   * @param {string} text
+   * @param {Fields<"FactBodyRequest", "text"> & Condition} [options]
+   * @returns {Promise<Schemas["FactOut"] & Versioned>}
+   */
+  store(text, { if_match: etag, ...options } = {}) {
+    const body = { ...this._scope, text, ...options };
+    return this._versioned("POST", "/memories", { body, headers: matching(etag), isKeyed: true });
+  }
+
+  /**
+   * Store up to 500 facts, each by itself.
+   *
+   * @param {Schemas["BulkBodyRequest"]["memories"]} memories
+   * @returns {Promise<Schemas["BulkOut"]>}
+   */
+  storeMany(memories) {
+    const items = memories.map((one) => ({ ...this._scope, ...one }));
+    return this._call("POST", "/memories/bulk", { body: { memories: items }, isKeyed: true });
+  }
+
+  /**
    * Iterate over the memories, newest first.
    *
    * @param {Conditions<"list_memories">} [conditions]

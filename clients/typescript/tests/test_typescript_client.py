@@ -37,6 +37,8 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "override_memory": ("memories.update", ["x", REST]),
     "create_user": ("users.create", ["x", {}]),
     "create_webhook": ("webhooks.create", ["x", REST]),
+    "store_memory": ("memories.store", ["x", REST]),
+    "store_memories": ("memories.storeMany", [[{"text": "x"}]]),
     "delete_memories_of_sender": ("memories.deleteOfSender", ["x", REST]),
     "delete_memory": ("memories.delete", ["x", REST]),
     "delete_resource": ("resources.delete", ["x", REST]),

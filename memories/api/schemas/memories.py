@@ -1,8 +1,9 @@
 """Request and response shapes of stored memories, the trash and sessions."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+import orjson
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from accounts.api.schemas import (
     AppId,
@@ -75,6 +76,37 @@ CopyIds = Annotated[
 CopyCount = Annotated[int | None, Field(description="The number of these copies. Absent unless `copies` is true.")]
 OverrideId = Annotated[
     str, Field(description="The id of the override.", examples=["o_ddbaee472c597a5f32000746dc22019b"])
+]
+
+
+MemoryTags = Annotated[list[str] | None, Field(description="The tags. Absent without any.", examples=[None])]
+MemoryMetadata = Annotated[
+    dict[str, Any] | None,
+    Field(description="The metadata that your application gave. Absent without any.", examples=[None]),
+]
+
+
+ExternalIdOut = Annotated[
+    str | None, Field(description="The id that your application gave it. Absent without one.", examples=[None])
+]
+
+
+def _read_filters(value: object) -> object:
+    """Return the object that a parameter of the address holds as JSON. Raises: ValueError."""
+    try:
+        return orjson.loads(value) if isinstance(value, str) else value
+    except orjson.JSONDecodeError:
+        raise ValueError(_('must be an object as JSON, such as {"tags": ["style"]}')) from None
+
+
+JsonFilters = Annotated[
+    dict[str, Any] | None,
+    BeforeValidator(_read_filters),
+    WithJsonSchema({"type": "string", "contentMediaType": "application/json"}),
+    Field(
+        description="Conditions that memories must meet, as JSON: the `filters` of `POST /memories/search`.",
+        examples=['{"tags": ["style"]}'],
+    ),
 ]
 
 
@@ -197,6 +229,7 @@ class MemoryListQuery(PageQuery):
     sender_id: SenderFilter = None
     since_ms: Since = None
     until_ms: Until = None
+    filters: JsonFilters = None
 
     def request(self) -> ListRequest:
         return ListRequest(**shared(ListRequest, self), after=position_of(self.cursor))
@@ -273,6 +306,10 @@ class MemoryOut(BaseModel):
     deleted_at: Time | None = Field(
         description="When the memory was deleted; null if it was not, or only with its session.", examples=[None]
     )
+    tags: MemoryTags = None
+    metadata: MemoryMetadata = None
+    external_id: ExternalIdOut = None
+    expires_at: Time | None = Field(None, description="When it ends. Absent if it does not.", examples=[None])
 
 
 class MemoryPage(BaseModel):

@@ -16,6 +16,7 @@ from pydantic import (
 
 from accounts.api.schemas import ChatId, ScopedBody, Time
 from core.ids import DisplayName, Name, NewSessionId, SessionId
+from core.labels import Metadata, Tags
 from core.messages import Translatable as _
 from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Body, Problem
@@ -209,6 +210,12 @@ class MessageIn(Body):
     tool_call_id: CallId | None = Field(
         None, description="For role `tool`: the id of the call that this message answers."
     )
+    tags: Tags = Field([], description="Words to find its memories by, each once.", examples=[[]])
+    metadata: Metadata = Field(
+        {},
+        description="Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.",
+        examples=[{}],
+    )
     content: Annotated[
         list[ContentItemIn],
         Field(max_length=MAX_ITEMS, json_schema_extra=_text_or_items),
@@ -241,6 +248,8 @@ class MessageIn(Body):
             self.sender_name,
             tuple(call.model_dump() for call in calls),
             self.tool_call_id,
+            tags=tuple(self.tags),
+            metadata=self.metadata,
         )
 
 

@@ -25,7 +25,15 @@ from core.messages import Translatable as _
 from core.rest import WHOLE
 from core.shapes import shared
 from documents.mime_types import ContentType
-from memories.api.schemas.memories import KindOfMemory, MemoryId, SessionKey
+from memories.api.schemas.memories import (
+    ExternalIdOut,
+    Importance,
+    KindOfMemory,
+    MemoryId,
+    MemoryMetadata,
+    MemoryTags,
+    SessionKey,
+)
 from memories.api.schemas.messages import TimeZone
 from memories.services.scoped_hits import Scope, SearchCommand
 from store.filters import MAX_LIST, MAX_MS
@@ -119,28 +127,83 @@ TypeComparison = TypedDict(
     {"eq": Annotated[_Text, _EQ], "ne": Annotated[_Text, _NE], "in": Annotated[_Texts, _IN]},
     total=False,
 )
+
+
+class NumberComparison(TypedDict, total=False):
+    eq: Annotated[Importance, _EQ]
+    gt: Annotated[Importance, _GT]
+    gte: Annotated[Importance, _GTE]
+    lt: Annotated[Importance, _LT]
+    lte: Annotated[Importance, _LTE]
+
+
+class TagComparison(TypedDict, total=False):
+    any: Annotated[_Texts, Field(description="At least one of these tags.")]
+    all: Annotated[_Texts, Field(description="All of these tags.")]
+    none: Annotated[_Texts, Field(description="None of these tags.")]
+
+
+_Plain = _Text | float | bool | None
+_Ordered = _Text | float
+MetadataComparison = TypedDict(
+    "MetadataComparison",
+    {
+        "eq": Annotated[_Plain, _EQ],
+        "gt": Annotated[_Ordered, _GT],
+        "gte": Annotated[_Ordered, _GTE],
+        "lt": Annotated[_Ordered, _LT],
+        "lte": Annotated[_Ordered, _LTE],
+        "in": Annotated[list[_Plain], Field(min_length=1, max_length=MAX_LIST, description=str(_IN.description))],
+        "exists": Annotated[bool, Field(description="Whether the memory has the key.")],
+    },
+    total=False,
+)
 for _comparison, _doc in {
     TextComparison: "Conditions on a text, which all must hold.",
     TimeComparison: "Conditions on a time, which all must hold.",
     SenderComparison: "Conditions on the sender, which all must hold.",
     TypeComparison: "Conditions on the type, which all must hold.",
+    NumberComparison: "Conditions on the importance, which all must hold.",
+    TagComparison: "Conditions on the tags, which all must hold.",
+    MetadataComparison: "Conditions on a value of the metadata, or on an item of a list there, which all must hold.",
 }.items():
     _comparison.__doc__ = _doc
     with_config(_OBJECT)(_comparison)
 
 
-@with_config(ConfigDict(extra="forbid"))
+_METADATA_KEYS: dict[str, Any] = {
+    r"^metadata\..+$": {
+        "anyOf": [{"type": ["string", "number", "boolean", "null"]}, {"type": "object", "minProperties": 1}]
+    }
+}
+
+
+@with_config(ConfigDict(extra="forbid", json_schema_extra={"patternProperties": _METADATA_KEYS}))
 class SearchFilter(TypedDict, total=False):
-    """Conditions, which all must hold. A plain value means `eq`; times are Unix milliseconds or ISO 8601."""
+    """Conditions, which all must hold. A plain value means `eq`; times are Unix milliseconds or ISO 8601.
+
+    `metadata.KEY` compares one key, such as `{"metadata.place.city": {"in": ["Oslo"]}}`.
+    """
 
     AND: Annotated[list[SearchFilter], Field(description="Filters that all must hold.")]
     OR: Annotated[list[SearchFilter], Field(description="Filters; at least one must hold.")]
+    NOT: Annotated[SearchFilter | list[SearchFilter], Field(description="Filters of which none may hold.")]
     session_id: Annotated[_Text | TextComparison, Field(description="The memory's session.")]
     parent_type: Annotated[_Text | TextComparison, Field(description="What it belongs to: `session` or `resource`.")]
     parent_id: Annotated[_Text | TextComparison, Field(description="The id of that session or resource.")]
     timestamp: Annotated[_Time | TimeComparison, Field(description="When the memory's message was sent.")]
     sender_id: Annotated[_Text | SenderComparison, Field(description="The sender of the memory's message.")]
     type: Annotated[_Text | TypeComparison, Field(description="The type: `Conversation` for episodes.")]
+    created_at: Annotated[_Time | TimeComparison, Field(description="Another name of `timestamp`.")]
+    category: Annotated[_Text | TypeComparison, Field(description="The category.")]
+    importance: Annotated[Importance | NumberComparison, Field(description="The importance.")]
+    agent_id: Annotated[_Text | TypeComparison, Field(description="The agent; empty for none.")]
+    role: Annotated[_Text | TypeComparison, Field(description="The role of the memory's message.")]
+    tags: Annotated[_Text | list[_Text] | TagComparison, Field(description="A tag, or several of which one is enough.")]
+    metadata: Annotated[
+        dict[str, _Plain | MetadataComparison],
+        Field(description="Conditions by key, whose parts are separated by dots. `metadata.KEY` means the same."),
+    ]
 
 
 class FilterTree:
@@ -382,6 +445,9 @@ class SearchResultOut(BaseModel):
         "request has `raw` false.",
         examples=[{"filename": "contract.txt", "page": None, "heading": None, "position": 0}],
     )
+    tags: MemoryTags = None
+    metadata: MemoryMetadata = None
+    external_id: ExternalIdOut = None
     explain: Explanation | None = Field(None, description="The reasons for this result. Absent unless requested.")
     context: ContextOut | None = Field(None, description="The memories around it. Absent unless requested.")
 

@@ -554,6 +554,10 @@ def add_memory(gateway: Gateway, command: Command, fields: Fields) -> Any:
     return send_json(gateway, command, fields)
 
 
+def store_memories(gateway: Gateway, command: Command, fields: Fields) -> Any:
+    return send_json(gateway, command, {**fields, "memories": read_messages(fields["memories"])})
+
+
 def participant(text: str) -> Fields:
     """Return a participant from `ID` or `ID=NAME`."""
     sender_id, _, name = text.partition("=")
@@ -778,6 +782,21 @@ COMMANDS = (
         run=add_memory,
     ),
     Command("flush-memory", "flush_session", ("flush-memory chat:c_456",)),
+    Command(
+        "store-memory",
+        "store_memory",
+        (
+            'store-memory "I prefer short answers." --tags style',
+            'store-memory "The customer pays by invoice." --external-id crm-17 --metadata \'{"source": "crm"}\'',
+        ),
+    ),
+    Command(
+        "store-memories",
+        "store_memories",
+        ("store-memories facts.json",),
+        (argument("memories", metavar="FILE", help="JSON list of facts; - reads stdin"),),
+        run=store_memories,
+    ),
     Command(
         "make-context",
         "make_context",
