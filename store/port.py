@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, T
 from uuid import UUID
 
 from core import monitoring
-from core.errors import GatewayError, Unreadable
+from core.errors import FieldError, GatewayError, Unreadable
 from core.messages import Translatable as _
 from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from core.persistence.database_errors import database_errors
@@ -56,7 +56,9 @@ class Skipped(NamedTuple):
 class AddResult:
     """The result of an add. `status` is "accumulated" or "extracted", `request_id` the engine's trace id.
 
-    `redacted` counts the values that were masked in texts, by kind.
+    `redacted` counts the values that were masked in texts, by kind, `thoughts` the parts that are not stored because a
+    model reasons there. `warnings` are the parts of which something is lost, `kept_as_text` those that the engine could
+    not read.
     """
 
     status: str
@@ -65,6 +67,8 @@ class AddResult:
     kept_as_text: Sequence[KeptAsText] = ()
     skipped: Sequence[Skipped] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
+    thoughts: int = 0
+    warnings: Sequence[FieldError] = ()
 
     @property
     def stored(self) -> int:

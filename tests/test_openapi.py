@@ -83,8 +83,9 @@ DOCUMENTED = {
     ("post", "/webhooks/{webhook_id}/test"),
     ("get", "/webhooks/{webhook_id}/deliveries"),
 }
-# A form has no types to get wrong: everything is text. OpenClaw's tools take nearly everything that a model writes.
-LENIENT = {("post", "/resources"), ("post", "/tools/invoke")}
+# A form has no types to get wrong: everything is text. OpenClaw's tools take nearly everything that a model writes, and
+# messages more than one dialect.
+LENIENT = {("post", "/resources"), ("post", "/tools/invoke"), ("post", "/memories/add")}
 # Any ETag is well-formed, and no random one is the present one; too long a text may be too much altogether.
 CHECKS = ChecksConfig(
     positive_data_acceptance=PositiveDataAcceptanceConfig(
@@ -236,7 +237,7 @@ def _said_by_alice(message: Any) -> Any:
     content = message.get("content")
     if isinstance(content, list):
         file = {"type": "image", "base64": "QUJD"}
-        content = [item if item.get("text") else file for item in content]
+        content = [item if item.get("type") == "text" and item.get("text") else file for item in content]
     return {**message, "content": content, "sender_id": "alice"}
 
 

@@ -875,6 +875,12 @@ export interface components {
              */
             participants?: components["schemas"]["Participant"][];
             /**
+             * Agent Id
+             * @description The sender of messages of other roles than `user` that name none. Absent: `assistant`.
+             * @example assistant
+             */
+            agent_id?: string | null;
+            /**
              * Timezone
              * @description The time zone in which the messages were written, which decides on their days: an IANA name, an offset or a city. Absent: that of the caller's profile or of the installation.
              * @example Asia/Shanghai
@@ -933,8 +939,13 @@ export interface components {
                 [key: string]: number;
             } | null;
             /**
+             * Thoughts
+             * @description The number of parts in which a model reasons, which are not stored. Absent if there are none.
+             */
+            thoughts?: number | null;
+            /**
              * Warnings
-             * @description The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if there are none.
+             * @description The addresses that were kept as text and not read, and why, parts of unknown types, and an unknown `timezone`; absent if there are none.
              */
             warnings?: components["schemas"]["FieldProblem"][] | null;
         };
@@ -1387,6 +1398,20 @@ export interface components {
              * @example outdated
              */
             reason?: string | null;
+        };
+        /**
+         * DialectPart
+         * @description A part as OpenAI's or Anthropic's API writes it, such as `image_url`. Of an unknown one the name is stored.
+         */
+        DialectPart: {
+            /**
+             * Type
+             * @description The kind of part.
+             * @example image_url
+             */
+            type: string;
+        } & {
+            [key: string]: unknown;
         };
         /**
          * EntryMeta
@@ -2096,29 +2121,29 @@ export interface components {
         MessageIn: {
             /**
              * Sender Id
-             * @description The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's id.
+             * @description The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's id. Absent: the caller, or the `agent_id` of the request.
              * @example u_123
              */
-            sender_id: string;
+            sender_id?: string | null;
             /**
              * Sender Name
-             * @description The sender's name. It is shown, and questions that name it prefer the message.
+             * @description The sender's name, also as `name`. It is shown, and questions that name it prefer the message.
              * @example Ann
              */
             sender_name?: string | null;
             /**
              * Role
-             * @description The sender's role.
+             * @description The sender's role. `developer` is `system`.
              * @example user
              * @enum {string}
              */
             role: "user" | "assistant" | "tool" | "system";
             /**
              * Timestamp
-             * @description When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds.
+             * @description When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds. Absent: now, each message a millisecond after the one before it.
              * @example 1781172177000
              */
-            timestamp: number;
+            timestamp?: number | null;
             /**
              * Tool Calls
              * @description The tools that the agent called with this message.
@@ -2132,10 +2157,10 @@ export interface components {
             tool_call_id?: string | null;
             /**
              * Content
-             * @description The text, or the parts of the message. It may be empty if there are `tool_calls`, which then are the text.
+             * @description The text, or the parts of the message, which may be OpenAI's or Anthropic's. It may be empty if there are `tool_calls`, which then are the text.
              * @example I prefer short answers.
              */
-            content?: string | components["schemas"]["ContentItemIn"][] | null;
+            content?: string | (components["schemas"]["ContentItemIn"] | components["schemas"]["DialectPart"])[] | null;
         };
         /**
          * Milestone

@@ -10,7 +10,6 @@ from accounts.profile_entries import ProfileEntry
 from core import pagination
 from core.ids import parse_session_id, resource_uri
 from core.localization import localized
-from core.messages import Translatable as _
 from core.readable import moment
 from core.times import from_ms, isoformat, isoformat_or_none
 from core.token_estimates import cut, estimated_tokens
@@ -22,7 +21,7 @@ from memories.services.search import SearchAnswer
 from remote.queries import RemoteState
 from store.models import Memory, Session
 from store.neighbors import Neighbor
-from store.port import AddResult, FlushResult, KeptAsText
+from store.port import AddResult, FlushResult
 from store.types import Hit, ListPage, Owner, Role, StoredMemory
 
 _SIMILAR_CHARS: Final = 200
@@ -171,17 +170,14 @@ def added(session_id: str, result: AddResult, unknown_zone: str | None = None) -
     }
     if result.redacted:
         answer["redacted"] = dict(result.redacted)
-    warnings = [_warning(kept) for kept in result.kept_as_text]
+    if result.thoughts:
+        answer["thoughts"] = result.thoughts
+    warnings = [{"field": one.field, "message": localized(one.message)} for one in result.warnings]
     if unknown_zone:
         warnings.append({"field": "timezone", "message": localized(unknown_zone)})
     if warnings:
         answer["warnings"] = warnings
     return answer
-
-
-def _warning(kept: KeptAsText) -> dict[str, str]:
-    cause = _("is kept as text and was not read: %(cause)s", cause=kept.cause)
-    return {"field": f"messages.{kept.message}.content.{kept.item}.uri", "message": localized(cause)}
 
 
 def flushed(session_id: str, result: FlushResult) -> dict[str, Any]:

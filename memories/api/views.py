@@ -411,7 +411,8 @@ class MessageViewSet(ViewSet):
         A failed request can be repeated: messages that the session already has are not stored again.
         """
         body = parse(message_schemas.AddBody, request.data)
-        result = add(owner_of(caller(request), body.app_id, body.project_id), body.command())
+        owner = owner_of(caller(request), body.app_id, body.project_id)
+        result = add(owner, body.command(owner.user_id))
         language = language_of(request)
         with translation.override(language):
             answer = rendering.added(body.session_id, result, unknown_zone(body.timezone or ""))

@@ -1,7 +1,7 @@
 """Add messages to a session, and flush it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,7 +39,7 @@ from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota
 from store.models import Session, State, owned_by, owner_columns
-from store.port import AddResult, Engine, FlushResult, KeptAsText, Skipped
+from store.port import AddResult, Engine, FlushResult, Skipped
 from store.types import ContentItem, Message, Owner, Role
 
 MAX_NAME_CHARS = 255
@@ -49,7 +49,7 @@ MAX_NAME_CHARS = 255
 class NewContentItem:
     """One content item from the caller: `text`, an address `uri`, or the bytes `data`, which `uri` overrides.
 
-    `ext` is a file extension without its dot.
+    `ext` is a file extension without its dot. `place` is the field of its address, `warning` what is lost of the part.
     """
 
     type: ContentType
@@ -59,11 +59,16 @@ class NewContentItem:
     ext: str = ""
     name: str | None = None
     extras: Mapping[str, Any] = field(default_factory=dict)
+    place: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """One message from the caller. `timestamp_ms` is Unix time in milliseconds, by default that of its arrival."""
+    """One message from the caller. `timestamp_ms` is Unix time in milliseconds, by default that of its arrival.
+
+    `index` is its position in the request, None for that in the command: one of the request may be several here.
+    """
 
     sender_id: str
     role: Role
@@ -75,19 +80,27 @@ class NewMessage:
     has_time: bool = True
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AddCommand:
     """Messages for a session. `participants` are the people beside the user, with the names of those who have one.
 
-    `zone` is the time zone that the request names; empty: that of the user's profile.
+    `zone` is the time zone that the request names; empty: that of the user's profile. `thoughts` is the number of parts
+    that the request had and the messages lack.
     """
 
     session_id: str
     messages: tuple[NewMessage, ...]
     participants: Mapping[str, str | None] = field(default_factory=dict)
     zone: str = ""
+    thoughts: int = 0
+
+    def index_of(self, position: int) -> int:
+        """Return the position in the request of a message."""
+        index = self.messages[position].index
+        return position if index is None else index
 
 
 def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> AddResult:
@@ -151,15 +164,42 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
             # One per session, name and address.
             Attachment.objects.bulk_create(attachments.values(), ignore_conflicts=True)
     stored = [position for position in range(len(command.messages)) if position not in skipped]
-    unread = [one._replace(message=stored[one.message]) for one in result.kept_as_text]
-    refused = [KeptAsText(*place, cause) for place, cause in not_allowed.items() if place[0] not in skipped]
+    unread = {(stored[one.message], one.item): one.cause for one in result.kept_as_text}
     return replace(
         result,
-        message_count=len(command.messages),
-        kept_as_text=sorted([*refused, *unread]),
-        skipped=tuple(Skipped(*one) for one in sorted(skipped.items())),
+        message_count=len({command.index_of(position) for position in range(len(command.messages))}),
+        kept_as_text=(),
+        skipped=_skipped_of_request(command, skipped),
         redacted=dict(redacted),
+        thoughts=command.thoughts,
+        warnings=tuple(_warnings(command, skipped, not_allowed | unread)),
     )
+
+
+def _skipped_of_request(command: AddCommand, skipped: Mapping[int, str | None]) -> tuple[Skipped, ...]:
+    """Return the messages of the request of which nothing was stored."""
+    stored = {command.index_of(position) for position in range(len(command.messages)) if position not in skipped}
+    of_request: dict[int, str | None] = {}
+    for position, memory_id in sorted(skipped.items()):
+        index = command.index_of(position)
+        if index not in stored:
+            of_request[index] = of_request.get(index) or memory_id
+    return tuple(Skipped(*one) for one in of_request.items())
+
+
+def _warnings(
+    command: AddCommand, skipped: Collection[int], unread: Mapping[tuple[int, int], str]
+) -> Iterator[FieldError]:
+    """Yield what was lost of each stored part: its address was not read, or its type is unknown."""
+    for position, message in enumerate(command.messages):
+        for item, part in enumerate(message.parts):
+            if position in skipped:
+                continue
+            place = part.place or f"messages.{command.index_of(position)}.content.{item}.uri"
+            if cause := unread.get((position, item)):
+                yield FieldError(place, _("is kept as text and was not read: %(cause)s", cause=cause))
+            if part.warning:
+                yield FieldError(place.removesuffix(".uri"), part.warning)
 
 
 def _cleaned(command: AddCommand) -> tuple[AddCommand, Counter[str]]:
@@ -230,7 +270,7 @@ def _check(owner: Owner, command: AddCommand) -> tuple[dict[tuple[int, int], str
     not_allowed, errors = _check_addresses(command)
     for position, message in enumerate(command.messages):
         if message.role == "user" and message.sender_id not in {owner.user_id, *command.participants}:
-            sender = f"messages.{position}.sender_id"
+            sender = f"messages.{command.index_of(position)}.sender_id"
             errors.append(
                 FieldError(sender, _("must be your own user_id, or the id of one of participants, if the role is user"))
             )
@@ -261,7 +301,8 @@ def _check_addresses(command: AddCommand) -> tuple[dict[tuple[int, int], str], l
             except NotAllowed as error:
                 not_allowed[position, index] = _("The address %(cause)s.", cause=error.message)
             except BadAddress as error:
-                errors.append(FieldError(f"messages.{position}.content.{index}.uri", error.message))
+                place = part.place or f"messages.{command.index_of(position)}.content.{index}.uri"
+                errors.append(FieldError(place, error.message))
     return not_allowed, errors
 
 

@@ -307,6 +307,7 @@ class Sessions(Group[S]):
         messages: Iterable[models.Message | Mapping[str, Any]],
         *,
         participants: Iterable[models.Participant | Mapping[str, Any]] = (),
+        agent_id: str | None = None,
         timezone: str | None = None,
     ) -> Call[models.Added]:
         """Append messages to a session.
@@ -322,6 +323,7 @@ class Sessions(Group[S]):
                 "session_id": session_id,
                 "messages": [models.Message.model_validate(one) for one in messages],
                 "participants": [models.Participant.model_validate(one) for one in participants] or None,
+                "agent_id": agent_id,
                 "timezone": timezone,
             }
             | self._scope,

@@ -32,6 +32,7 @@ __all__ = [
     "CopyOut",
     "DeletedWebhook",
     "DeliveryStatus",
+    "DialectPart",
     "EngineHealth",
     "ErasedFiles",
     "Eraser",
@@ -667,9 +668,11 @@ class Added(Model):
     redacted: dict[str, int] | None = None
     """The number of values that were masked in texts, by kind: `card`, `secret`, `email`, `phone`. Absent if there are
     none."""
+    thoughts: int | None = None
+    """The number of parts in which a model reasons, which are not stored. Absent if there are none."""
     warnings: list[FieldProblem] | None = None
-    """The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if there are
-    none."""
+    """The addresses that were kept as text and not read, and why, parts of unknown types, and an unknown `timezone`;
+    absent if there are none."""
 
 
 class FlushedMessages(Model):
@@ -1089,18 +1092,26 @@ class ContentItem(Model):
     """Data of your own, at most 64 KiB of JSON, stored with the message."""
 
 
+class DialectPart(Model):
+    """A part as OpenAI's or Anthropic's API writes it, such as `image_url`. Of an unknown one the name is stored."""
+
+    type: str
+    """The kind of part."""
+
+
 class Message(Model):
     """A message of a session."""
 
-    sender_id: str
-    """The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's
-    id."""
+    sender_id: str | None = None
+    """The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's id.
+    Absent: the caller, or the `agent_id` of the request."""
     sender_name: str | None = None
-    """The sender's name. It is shown, and questions that name it prefer the message."""
+    """The sender's name, also as `name`. It is shown, and questions that name it prefer the message."""
     role: Role
-    """The sender's role."""
-    timestamp: int = Field(default_factory=lambda: int(time.time() * 1000))
-    """When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds."""
+    """The sender's role. `developer` is `system`."""
+    timestamp: int | None = Field(default_factory=lambda: int(time.time() * 1000))
+    """When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds. Absent: now, each message
+    a millisecond after the one before it."""
     tool_calls: list[ToolCall] | None = None
     """The tools that the agent called with this message."""
     tool_call_id: str | None = None
@@ -1109,8 +1120,9 @@ class Message(Model):
     """Words to find its memories by, each once."""
     metadata: dict[str, Any] | None = None
     """Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it."""
-    content: str | list[ContentItem] | None = None
-    """The text, or the parts of the message. It may be empty if there are `tool_calls`, which then are the text."""
+    content: str | list[ContentItem | DialectPart] | None = None
+    """The text, or the parts of the message, which may be OpenAI's or Anthropic's. It may be empty if there are
+    `tool_calls`, which then are the text."""
 
 
 class Participant(Model):

@@ -1,15 +1,22 @@
 """Request and response schemas of `POST /memories/add` and `POST /memories/flush`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
+    PrivateAttr,
+    TypeAdapter,
+    ValidationError,
     ValidationInfo,
     WithJsonSchema,
+    WrapValidator,
     field_validator,
     model_validator,
 )
@@ -19,11 +26,12 @@ from core.ids import DisplayName, Name, NewSessionId, SessionId
 from core.labels import Metadata, Tags
 from core.messages import Translatable as _
 from core.network.url_policy import MAX_URI_CHARS
-from core.rest import WHOLE, Body, Problem
+from core.rest import WHOLE, Body, Problem, invalid_input
 from core.storable import MAX_GIVEN_JSON_BYTES, check_json
-from core.times import as_ms
+from core.times import as_ms, to_ms
 from core.zones import MAX_CHARS as MAX_ZONE_CHARS
 from documents.mime_types import ContentType
+from memories.api.schemas import dialects
 from memories.services.add import MAX_NAME_CHARS, AddCommand, NewContentItem, NewMessage
 from memories.services.files import decode_base64
 from store.filters import MAX_MS
@@ -36,14 +44,17 @@ MAX_ITEM_TEXT_CHARS = 1_000_000
 MAX_PARTICIPANTS = 100
 MAX_CALLS = 100
 MAX_ARGUMENTS_CHARS = 100_000
+DEFAULT_SENDER = "assistant"
 MAX_TIMESTAMP_MS = MAX_MS - 24 * 3600 * 1000  # messages with equal times move to the next free milliseconds
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"
 _EXTENSION = r"^\.?[A-Za-z0-9]{1,8}$"
 
 TimeZone = Annotated[str, Field(max_length=MAX_ZONE_CHARS)]
 Text = Annotated[str, Field(min_length=1, max_length=MAX_ITEM_TEXT_CHARS)]
-Timestamp = Annotated[int, Field(gt=0, le=MAX_TIMESTAMP_MS), AfterValidator(as_ms), WHOLE]
-"""Unix milliseconds, or seconds below 100000000000."""
+Timestamp = Annotated[
+    int, Field(gt=0, le=MAX_TIMESTAMP_MS), AfterValidator(as_ms), WHOLE, BeforeValidator(dialects.read_time)
+]
+"""Unix milliseconds, seconds below 100000000000, or a text with a time zone."""
 
 
 def _as_items(value: object) -> object:
@@ -57,7 +68,7 @@ def _as_items(value: object) -> object:
 
 
 def _text_or_items(schema: dict[str, Any]) -> None:
-    """Describe the values that `_as_items` accepts."""
+    """Describe the values that `_as_items` and `_read_item` accept."""
     items = {name: schema.pop(name) for name in ("type", "items", "maxItems")}
     schema["anyOf"] = [{"type": "string", "maxLength": MAX_ITEM_TEXT_CHARS}, items, {"type": "null"}]
 
@@ -123,7 +134,11 @@ class ContentItemIn(Body):
             raise ValueError(_("text is required") if self.type == "text" else _("uri or base64 is required"))
         return self
 
-    def to_content_item(self) -> NewContentItem:
+    _place: str = PrivateAttr("uri")
+    _warning: str = PrivateAttr("")
+
+    def to_content_item(self, place: str) -> NewContentItem:
+        """Return the item. `place` is that of the part in the request."""
         return NewContentItem(
             type=self.type,
             text=self.text,
@@ -132,7 +147,17 @@ class ContentItemIn(Body):
             ext=(self.ext or "").lstrip(".").lower(),
             name=self.name,
             extras=self.extras or {},
+            place=f"{place}.{self._place}",
+            warning=self._warning,
         )
+
+
+class DialectPart(BaseModel):
+    """A part as OpenAI's or Anthropic's API writes it, such as `image_url`. Of an unknown one the name is stored."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(description="The kind of part.", examples=["image_url"])
 
 
 CallId = Annotated[str, Field(min_length=1, max_length=255)]
@@ -158,6 +183,41 @@ class ToolCall(Body):
 def text_of_calls(calls: Iterable[ToolCall]) -> str:
     """Return the text of a message that has only tool calls."""
     return "\n".join(f"{call.function.name}({call.function.arguments})" for call in calls)
+
+
+class _CallPart(DialectPart):
+    call: ToolCall
+
+
+class _AnswerPart(DialectPart):
+    call_id: CallId | None
+    items: list[ContentItemIn | DialectPart]
+
+
+def _read_item(value: object, _handler: object) -> ContentItemIn | DialectPart:
+    """Return an item of ours, or a part that becomes a call, an answer or nothing. Raises: as pydantic."""
+    part = dialects.read_part(value)
+    if isinstance(part, dialects.Thought):
+        return DialectPart(type="thinking")
+    if isinstance(part, dialects.Call):
+        function = {"name": part.name, "arguments": part.arguments}
+        return _CallPart(type="call", call=ToolCall.model_validate({"id": part.id, "function": function}))
+    if isinstance(part, dialects.Answer):
+        items = _ITEMS.validate_python(_as_items(part.content))
+        return _AnswerPart(type="answer", call_id=_CALL_ID.validate_python(part.call_id), items=items)
+    try:
+        item = ContentItemIn.model_validate(part.values)
+    except ValidationError as error:
+        if not part.place:
+            raise
+        raise ValueError(f"{part.place}: {invalid_input(error).errors[0].message}") from None
+    item._place, item._warning = part.place or "uri", part.warning  # noqa: SLF001 - of a class of this module
+    return item
+
+
+Item = Annotated[ContentItemIn | DialectPart, WrapValidator(_read_item)]
+_ITEMS = TypeAdapter(Annotated[list[Item], Field(max_length=MAX_ITEMS)])
+_CALL_ID = TypeAdapter(CallId | None)
 
 
 class Participant(Body):
@@ -186,19 +246,22 @@ class MessageIn(Body):
         }
     }
 
-    sender_id: Name = Field(
+    sender_id: Name | None = Field(
+        None,
         description="The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise "
-        "the agent's id.",
+        "the agent's id. Absent: the caller, or the `agent_id` of the request.",
         examples=["u_123"],
     )
     sender_name: DisplayName | None = Field(
         None,
-        description="The sender's name. It is shown, and questions that name it prefer the message.",
+        description="The sender's name, also as `name`. It is shown, and questions that name it prefer the message.",
         examples=["Ann"],
     )
-    role: Role = Field(description="The sender's role.", examples=["user"])
-    timestamp: Timestamp = Field(
-        description="When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds.",
+    role: Role = Field(description="The sender's role. `developer` is `system`.", examples=["user"])
+    timestamp: Timestamp | None = Field(
+        None,
+        description="When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds. Absent: "
+        "now, each message a millisecond after the one before it.",
         examples=[1781172177000],
     )
     tool_calls: list[ToolCall] | None = Field(
@@ -217,40 +280,87 @@ class MessageIn(Body):
         examples=[{}],
     )
     content: Annotated[
-        list[ContentItemIn],
+        list[Item],
         Field(max_length=MAX_ITEMS, json_schema_extra=_text_or_items),
         BeforeValidator(_as_items),
     ] = Field(
         [],
         validate_default=True,
-        description="The text, or the parts of the message. It may be empty if there are `tool_calls`, which then are "
-        "the text.",
+        description="The text, or the parts of the message, which may be OpenAI's or Anthropic's. It may be empty if "
+        "there are `tool_calls`, which then are the text.",
         examples=["I prefer short answers."],
     )
 
     @field_validator("content")
     @classmethod
-    def _require_content(cls, content: list[ContentItemIn], info: ValidationInfo) -> list[ContentItemIn]:
+    def _require_content(cls, content: list[Item], info: ValidationInfo) -> list[Item]:
         if not content and not info.data.get("tool_calls"):
             raise ValueError(_("is required, unless there are tool_calls"))
         return content
 
-    def to_message(self) -> NewMessage:
-        calls = self.tool_calls or []
-        parts = [item.to_content_item() for item in self.content]
-        if not parts:
+    @model_validator(mode="before")
+    @classmethod
+    def _read_dialect(cls, value: object) -> object:
+        return dialects.read_message(value) if isinstance(value, Mapping) else value
+
+    @property
+    def thoughts(self) -> int:
+        """Return the number of parts in which a model reasons."""
+        return sum(1 for item in self.content if isinstance(item, DialectPart) and item.type == "thinking")
+
+    def to_messages(self, index: int, sent: "Sent") -> Iterator[NewMessage]:
+        """Yield the message, and those of the tools whose answers are among its parts, in their order."""
+        pending: list[ContentItemIn | DialectPart] = []
+        places: list[str] = []
+        answers = [item for item in self.content if isinstance(item, _AnswerPart)]
+        for number, item in enumerate(self.content):
+            place = f"messages.{index}.content.{number}"
+            if not isinstance(item, _AnswerPart):
+                pending.append(item)
+                places.append(place)
+                continue
+            if pending:
+                yield self._message(index, sent, pending, places)
+                pending, places = [], []
+            parts = [part for part in item.items if isinstance(part, ContentItemIn)]
+            content = tuple(part.to_content_item(place) for part in parts)
+            yield replace(sent.message(index, None, "tool", self.timestamp), parts=content, tool_call_id=item.call_id)
+        if pending or not answers:
+            yield self._message(index, sent, pending, places)
+
+    def _message(
+        self, index: int, sent: "Sent", items: Sequence[ContentItemIn | DialectPart], places: Sequence[str]
+    ) -> NewMessage:
+        calls = [*(self.tool_calls or []), *(item.call for item in items if isinstance(item, _CallPart))]
+        parts = [
+            item.to_content_item(place)
+            for item, place in zip(items, places, strict=True)
+            if isinstance(item, ContentItemIn)
+        ]
+        if not parts and calls:
             parts = [NewContentItem("text", text=text_of_calls(calls))]
-        return NewMessage(
-            self.sender_id,
-            self.role,
-            self.timestamp,
-            tuple(parts),
-            self.sender_name,
-            tuple(call.model_dump() for call in calls),
-            self.tool_call_id,
+        return replace(
+            sent.message(index, self.sender_id, self.role, self.timestamp),
+            parts=tuple(parts),
+            sender_name=self.sender_name,
+            tool_calls=tuple(call.model_dump() for call in calls),
+            tool_call_id=self.tool_call_id,
             tags=tuple(self.tags),
             metadata=self.metadata,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Who sent a request, and for which agent: the sender of messages that have none."""
+
+    user_id: str
+    agent_id: str
+
+    def message(self, index: int, sender_id: str | None, role: Role, timestamp: int | None) -> NewMessage:
+        """Return a message without content, of time 0 if it has none."""
+        sender = sender_id or (self.user_id if role == "user" else self.agent_id)
+        return NewMessage(sender, role, timestamp or 0, (), has_time=timestamp is not None, index=index)
 
 
 class AddBody(ScopedBody):
@@ -273,6 +383,11 @@ class AddBody(ScopedBody):
         description="The other people of a group chat, whose messages with role `user` are in this request. Their "
         "messages are the caller's memories.",
     )
+    agent_id: Name | None = Field(
+        None,
+        description="The sender of messages of other roles than `user` that name none. Absent: `assistant`.",
+        examples=["assistant"],
+    )
     timezone: TimeZone | None = Field(
         None,
         description="The time zone in which the messages were written, which decides on their days: an IANA name, an "
@@ -280,10 +395,16 @@ class AddBody(ScopedBody):
         examples=["Asia/Shanghai"],
     )
 
-    def command(self) -> AddCommand:
+    def command(self, user_id: str) -> AddCommand:
+        """Return the call for its caller."""
         participants = {person.id: person.name for person in self.participants}
-        messages = tuple(message.to_message() for message in self.messages)
-        return AddCommand(self.session_id, messages, participants, self.timezone or "")
+        sent, now = Sent(user_id, self.agent_id or DEFAULT_SENDER), to_ms(datetime.now(UTC))
+        given = [new for index, message in enumerate(self.messages) for new in message.to_messages(index, sent)]
+        messages = tuple(
+            new if new.has_time else replace(new, timestamp_ms=now + number) for number, new in enumerate(given)
+        )
+        thoughts = sum(message.thoughts for message in self.messages)
+        return AddCommand(self.session_id, messages, participants, self.timezone or "", thoughts)
 
 
 class FlushBody(ScopedBody):
@@ -336,10 +457,14 @@ class AddOut(BaseModel):
         description="The number of values that were masked in texts, by kind: `card`, `secret`, `email`, `phone`. "
         "Absent if there are none.",
     )
+    thoughts: int | None = Field(
+        None,
+        description="The number of parts in which a model reasons, which are not stored. Absent if there are none.",
+    )
     warnings: list[Problem.FieldProblem] | None = Field(
         None,
-        description="The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if "
-        "there are none.",
+        description="The addresses that were kept as text and not read, and why, parts of unknown types, and an "
+        "unknown `timezone`; absent if there are none.",
     )
 
 
