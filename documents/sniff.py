@@ -55,7 +55,8 @@ class TypeMismatch(MessageError):
 def sniff(head: bytes, filename: str, claimed: str | None) -> str:
     """Return the MIME type of a file by its first 8 KB; `application/octet-stream` for unknown content.
 
-    Raises: TypeMismatch if the bytes contradict the name's extension or `claimed`, or match two types.
+    Raises: TypeMismatch if the bytes contradict the name's extension, if they match two types, or if they have no
+    certain type and contradict `claimed`.
     """
     head = head[:HEAD_BYTES]
     hints = _hints(filename, claimed)
@@ -71,6 +72,8 @@ def sniff(head: bytes, filename: str, claimed: str | None) -> str:
             raise TypeMismatch(
                 _("The file is %(type)s and contains a web page as well: send one or the other.", type=found)
             )
+    if found == mt.PDF or found in mt.ZIP_DOCUMENTS or (found.startswith(("image/", "audio/")) and found != mt.SVG):
+        hints = _hints(filename, None)  # the signature is certain, and clients send text/plain for any file
     for hint in hints:
         if found != hint and not any(found in kinds and hint in kinds for kinds in _COMPATIBLE):
             raise TypeMismatch(

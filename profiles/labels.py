@@ -93,5 +93,5 @@ _LABELS: dict[str, tuple[str, str]] = {
 
 
 def label(word: str, language: Language) -> str:
-    """Return the label of a field or of a field's value."""
-    return _LABELS[word][language == "zh"]
+    """Return the label of a field or of a field's value; a word of the caller's own as it is."""
+    return _LABELS.get(word, (word, word))[language == "zh"]

@@ -7,9 +7,9 @@ Dates and times are checked but stored as written.
 import re
 from datetime import date, datetime
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
 
 from core.messages import Translatable as _
 from core.rest import WHOLE, Body
@@ -28,6 +28,19 @@ _DATE_TIME = re.compile(
 Kind = Literal["user", "work"]
 MemorySource = Literal["user_stated", "agent_inferred", "operator", "import"]
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+_WEEKDAYS: Final[dict[str, Weekday]] = {
+    word: day
+    for day, words in {
+        "mon": "1 monday montag mo lundi lunes 周一 星期一 礼拜一",
+        "tue": "2 tuesday tues dienstag di mardi martes 周二 星期二 礼拜二",
+        "wed": "3 wednesday weds mittwoch mi mercredi miércoles 周三 星期三 礼拜三",
+        "thu": "4 thursday thur thurs donnerstag do jeudi jueves 周四 星期四 礼拜四",
+        "fri": "5 friday freitag fr vendredi viernes 周五 星期五 礼拜五",
+        "sat": "6 saturday samstag sonnabend sa samedi sábado 周六 星期六 礼拜六",
+        "sun": "0 7 sunday sonntag so dimanche domingo 周日 周天 星期日 星期天 礼拜日 礼拜天",
+    }.items()
+    for word in words.split()
+}
 Preference = Literal["like", "neutral", "avoid"]
 ProjectStatus = Literal["planned", "active", "paused", "completed"]
 
@@ -50,9 +63,18 @@ def _checked_date_time(text: str) -> str:
     return text
 
 
+def _as_weekday(value: object) -> object:
+    """Return a weekday by its name in some languages, or its number: 1 is Monday, 0 and 7 are Sunday."""
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        return value
+    word = str(value).strip().rstrip(".").lower()
+    return _WEEKDAYS.get(word, word)
+
+
 _CHECKED_TEXT = AfterValidator(check_text)
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), _CHECKED_TEXT]
 ShortText = Annotated[str, Field(max_length=MAX_SHORT_TEXT_CHARS), _CHECKED_TEXT]
+Source = Annotated[str, Field(max_length=MAX_NAME_CHARS), _CHECKED_TEXT]
 Notes = Annotated[str, Field(max_length=MAX_NOTES_CHARS), _CHECKED_TEXT]
 _MaxEntries = Field(max_length=MAX_ENTRIES)
 ShortTexts = Annotated[list[ShortText], _MaxEntries]
@@ -74,7 +96,12 @@ Durations = Annotated[
 class EntryMeta(Body):
     """The provenance of an entry. The gateway fills it in for an entry written without it."""
 
-    source: MemorySource | None = Field(None, description="Who stated the entry; null if unknown.")
+    source: Source | None = Field(
+        None,
+        description="Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your "
+        "own; null if unknown.",
+        examples=["user_stated"],
+    )
     confidence: float | None = Field(
         None, ge=0, le=1, allow_inf_nan=False, description="How certain it is, 1 for certain; null if unknown."
     )
@@ -84,7 +111,10 @@ class EntryMeta(Body):
 class TimeWindow(Body):
     """A time of the day on some weekdays. It ends on the next day if `end` is before `start`."""
 
-    weekdays: Annotated[list[Weekday], Field(max_length=7, description="The weekdays; empty for every day.")] = []
+    weekdays: Annotated[
+        list[Annotated[Weekday, BeforeValidator(_as_weekday)]],
+        Field(max_length=7, description="The weekdays; empty for every day. Names such as `Monday` are read too."),
+    ] = []
     start: Clock
     end: Clock
 

@@ -57,8 +57,8 @@ class AddResult:
     """The result of an add. `status` is "accumulated" or "extracted", `request_id` the engine's trace id.
 
     `redacted` counts the values that were masked in texts, by kind, `thoughts` the parts that are not stored because a
-    model reasons there. `warnings` are the parts of which something is lost, `kept_as_text` those that the engine could
-    not read.
+    model reasons there. `warnings` are the parts that lost something, `kept_as_text` those that the engine could not
+    read.
     """
 
     status: str

@@ -177,7 +177,7 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
 
 
 def _skipped_of_request(command: AddCommand, skipped: Mapping[int, str | None]) -> tuple[Skipped, ...]:
-    """Return the messages of the request of which nothing was stored."""
+    """Return the messages of the request that left nothing in the store."""
     stored = {command.index_of(position) for position in range(len(command.messages)) if position not in skipped}
     of_request: dict[int, str | None] = {}
     for position, memory_id in sorted(skipped.items()):

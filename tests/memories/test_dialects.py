@@ -149,7 +149,7 @@ def test_items_of_the_responses_api_are_messages(alice: Person) -> None:
         ),
     ],
 )
-def test_what_stands_beside_the_content_is_stored(alice: Person, message: dict[str, Any], text: str) -> None:
+def test_what_is_next_to_the_content_is_stored(alice: Person, message: dict[str, Any], text: str) -> None:
     send(alice, {"role": "assistant", **message})
     assert rows() == [("assistant", "assistant", text)]
 
@@ -244,7 +244,7 @@ def test_an_unknown_part_is_its_name_with_a_warning(alice: Person, part: dict[st
         ({"type": "image", "uri": "data:image/png;base64,AAAA"}, "uri"),
     ],
 )
-def test_addresses_that_nobody_may_name_are_refused(alice: Person, part: dict[str, Any], field: str) -> None:
+def test_addresses_that_no_client_may_name_are_refused(alice: Person, part: dict[str, Any], field: str) -> None:
     content = [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "hi"}, part]
     refused = send(alice, {"role": "user", "content": content}, status=422)
     assert [error["field"] for error in refused["errors"]] == [f"messages.0.content.2.{field}"]

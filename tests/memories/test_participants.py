@@ -242,7 +242,10 @@ def test_messages_that_differ_in_their_calls_only_are_two(alice: Person) -> None
     [
         ({"tool_calls": [{**CALL, "id": ""}]}, "messages.0.tool_calls.0.id"),
         ({"tool_calls": [{"id": "c"}]}, "messages.0.tool_calls.0.function"),
-        ({"tool_calls": [{**CALL, "function": {"name": "x", "arguments": "", "x": 1}}]}, "messages.0.tool_calls.0.function"),
+        (
+            {"tool_calls": [{**CALL, "function": {"name": "x", "arguments": "", "x": 1}}]},
+            "messages.0.tool_calls.0.function",
+        ),
         ({"tool_calls": [CALL] * 101}, "messages.0.tool_calls"),
         ({"tool_call_id": ""}, "messages.0.tool_call_id"),
         ({"sender_name": "a\nb"}, "messages.0.sender_name"),

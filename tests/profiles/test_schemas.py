@@ -14,7 +14,7 @@ from tests.conftest import SHARED
 from tests.profiles.documents import FULL, FULL_USER, FULL_WORK
 
 TEXT, TEXTS, WINDOWS, NUMBERS = "string | null", "[string]", "[window]", "[integer]"
-META = {"source": "user_stated|agent_inferred|operator|import | null", "confidence": "number 0..1 | null"}
+META = {"source": "string | null", "confidence": "number 0..1 | null"}
 META |= {"last_updated_at": "string date-time | null"}
 CONTACT = {"relationship": TEXT, "role": TEXT, "preferred_contact_channel": TEXT, "notes": TEXT}
 
@@ -168,7 +168,7 @@ def test_every_field_and_value_has_a_label(kind: Kind) -> None:
         ("user", {"people": [{"name": ""}]}, "people.0.name"),
         ("user", {"people": [{"name": "Ana", "meta": {"confidence": 1.01}}]}, "people.0.meta.confidence"),
         ("user", {"people": [{"name": "Ana", "meta": {"confidence": float("nan")}}]}, "people.0.meta.confidence"),
-        ("user", {"people": [{"name": "Ana", "meta": {"source": "rumour"}}]}, "people.0.meta.source"),
+        ("user", {"people": [{"name": "Ana", "meta": {"source": "x" * 201}}]}, "people.0.meta.source"),
         (
             "user",
             {"people": [{"name": "Ana", "meta": {"last_updated_at": "2026-06-10"}}]},
@@ -197,7 +197,7 @@ def test_every_field_and_value_has_a_label(kind: Kind) -> None:
         ("work", {"work_habits": {"available_hours": [{"start": "09:00"}]}}, "work_habits.available_hours.0.end"),
         (
             "work",
-            {"work_habits": {"available_hours": [{"start": "09:00", "end": "10:00", "weekdays": ["monday"]}]}},
+            {"work_habits": {"available_hours": [{"start": "09:00", "end": "10:00", "weekdays": ["someday"]}]}},
             "work_habits.available_hours.0.weekdays.0",
         ),
     ],
@@ -206,6 +206,30 @@ def test_invalid_documents_are_refused_by_field(kind: Kind, content: dict[str, A
     with pytest.raises(ValidationError) as error_info:
         MODELS[kind].model_validate(content)
     assert [".".join(map(str, error["loc"])) for error in error_info.value.errors()] == [field]
+
+
+@pytest.mark.parametrize(
+    ("given", "day"),
+    [
+        ("monday", "mon"), ("Mon.", "mon"), (1, "mon"), ("1", "mon"), ("周一", "mon"), ("星期三", "wed"),
+        ("THURS", "thu"), ("Freitag", "fri"), (7, "sun"), (0, "sun"), ("礼拜天", "sun"), ("sat", "sat"), (" Sábado ", "sat"),
+    ],
+)  # fmt: skip
+def test_weekdays_are_read_in_other_words(given: Any, day: str) -> None:
+    content = {"work_habits": {"available_hours": [{"start": "09:00", "end": "10:00", "weekdays": [given]}]}}
+    assert MODELS["work"].model_validate(content).model_dump()["work_habits"]["available_hours"][0]["weekdays"] == [day]
+
+
+@pytest.mark.parametrize("given", [8, True, 1.0, "", "mo tu", None])
+def test_other_weekdays_are_refused(given: Any) -> None:
+    content = {"work_habits": {"available_hours": [{"start": "09:00", "end": "10:00", "weekdays": [given]}]}}
+    with pytest.raises(ValidationError):
+        MODELS["work"].model_validate(content)
+
+
+def test_a_source_of_the_callers_own_is_kept() -> None:
+    content = {"people": [{"name": "Ana", "meta": {"source": "user"}}]}
+    assert MODELS["user"].model_validate(content).model_dump()["people"][0]["meta"]["source"] == "user"
 
 
 @pytest.mark.parametrize("moment", ["2026-06-10T10:00:00Z", "2016-12-31t23:59:60.5-23:59", "0001-01-01T00:00:00+00:00"])

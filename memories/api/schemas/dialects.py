@@ -23,7 +23,7 @@ _FILES: Final = frozenset({"file", "input_file"})
 _CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _ROLES: Final = {"developer": "system", "function": "tool"}
 _THOUGHTS: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
-# What the answers of models carry beside the message itself.
+# What the answers of models carry extra the message itself.
 _OF_ANSWERS: Final = frozenset(
     {"annotations", "container", "id", "model", "phase", "status", "stop_details", "stop_reason", "stop_sequence",
      "type", "usage"}
@@ -85,7 +85,7 @@ def read_part(value: object) -> Part | Call | Answer | Thought:
 
 
 def _read_content(kind: str, part: Mapping[str, Any]) -> Part | None:
-    """Return a text or a file as an item of ours; None for a part that is neither of theirs."""
+    """Return a text or a file as an item of ours; None for another part."""
     if kind in _TEXTS:
         return Part({"type": "text", "text": part.get(_TEXTS[kind], part.get("text"))})
     if kind in _PICTURES:
@@ -206,7 +206,7 @@ def _as_json(value: object) -> str:
 
 
 def read_message(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message in our words: role, name, tool calls, and in `content` what stands beside it."""
+    """Return a message in our words: role, name, tool calls, and a `content` with what the message has next to it."""
     values = {name: item for name, item in (_read_item(value) or value).items() if name not in _OF_ANSWERS}
     if isinstance(role := values.get("role"), str):
         values["role"] = _ROLES.get(role, role)
@@ -218,14 +218,14 @@ def read_message(value: Mapping[str, Any]) -> dict[str, Any]:
         values["tool_calls"] = [_read_call(call, number) for number, call in enumerate(calls)]
     if isinstance(called := values.pop("function_call", None), Mapping):
         values["tool_calls"] = [*(values.get("tool_calls") or []), _read_call({"function": called}, 0)]
-    beside: list[dict[str, Any]] = [{"type": "thinking"} for key in _REASONING if values.pop(key, None)]
+    extra: list[dict[str, Any]] = [{"type": "thinking"} for key in _REASONING if values.pop(key, None)]
     if refusal := values.pop("refusal", None):
-        beside.append({"type": "refusal", "refusal": refusal})
+        extra.append({"type": "refusal", "refusal": refusal})
     if isinstance(audio := values.pop("audio", None), Mapping) and audio.get("transcript"):
-        beside.append({"type": "text", "text": audio["transcript"]})
-    if beside:
+        extra.append({"type": "text", "text": audio["transcript"]})
+    if extra:
         content = values.get("content")
-        values["content"] = [*(content if isinstance(content, list) else [content] if content else []), *beside]
+        values["content"] = [*(content if isinstance(content, list) else [content] if content else []), *extra]
     return values
 
 

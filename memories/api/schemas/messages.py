@@ -352,7 +352,7 @@ class MessageIn(Body):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Who sent a request, and for which agent: the sender of messages that have none."""
+    """The sender and the agent of a request, for messages that name no sender."""
 
     user_id: str
     agent_id: str
