@@ -6,20 +6,20 @@ from typing import Any, Final
 
 import mcp_types as types
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema
 
 from agents import tools
 from agents.mcp import files, memory_tools, openclaw_tools, profile_tools, resource_tools, session_tools
 from agents.tools import Tool
+from agents.tools.argument_forms import WithoutTitles, plain, schema_of
 
 WHEN_TO_RECALL: Final = (
-    "Call memory_recall before you answer what may depend on the user; call memory_search instead only to search one "
+    "Call memory_recall before you answer what may depend on the user; memory_search, if listed, only to search one "
     "conversation or the files."
 )
 """The instructions and both tools give this rule in the same words."""
-_CUT: Final = "of a long memory the part that fits best, and memory_get returns the rest."
-_MESSAGE: Final = {"type": "string", "description": "The text of the answer, without the memories themselves."}
-_ERROR: Final = {"type": "string", "description": "The code of an error, such as `not_found`; absent without one."}
+_CUT: Final = "of a long memory the part that fits best."
+_MESSAGE: Final = {"type": "string", "description": "The answer in words, without memories."}
+_ERROR: Final = {"type": "string", "description": "The code of an error, if there is one."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,10 @@ class McpTool(Tool):
         return not (self.writes or self.destructive)
 
 
+SHORT_LIST: Final = (
+    *("memory_recall", "memory_store", "memory_update", "memory_forget", "session_add", "resources_read"),
+)
+"""The tools that clients are shown by default. Others can be called by name."""
 TOOLS: Final = {
     "memory_recall": McpTool(
         openclaw_tools.RecallArguments,
@@ -68,7 +72,7 @@ TOOLS: Final = {
         "Forget a memory",
         "Move a memory to the trash. Call it when the user asks you to forget something. Give the memory's id, or a "
         "query: if one memory clearly matches, it is deleted; otherwise candidates with their ids are returned. "
-        "Copies of the memory, with the same words of the same speaker, are deleted with it.",
+        "Copies of the memory are deleted with it.",
         openclaw_tools.Forgotten,
         destructive=True,
         idempotent=False,  # what a query matches depends on what is stored
@@ -99,8 +103,8 @@ TOOLS: Final = {
         memory_tools.update,
         "Update a memory",
         "Replace the text, the category or the importance of a memory. Call it when a memory is wrong or outdated, "
-        "instead of storing a second one. The former text stays in the memory's history. Copies of the memory, with "
-        "the same words of the same speaker, are updated too.",
+        "instead of storing a second one. The former text stays in the history. Copies of the "
+        "memory are updated too.",
         memory_tools.Decided,
         destructive=True,
     ),
@@ -160,15 +164,18 @@ TOOLS: Final = {
 
 
 @cache
-def list_tools(*, may_write: bool = True) -> list[types.Tool]:
-    """Return all tools, or those that change nothing."""
+def list_tools(*, may_write: bool = True, is_complete: bool = False) -> list[types.Tool]:
+    """Return the tools of the short list, or all with the schemas of their answers.
+
+    Without `may_write`, return only those that change nothing.
+    """
     return [
         types.Tool(
             name=name,
             title=tool.title,
             description=tool.description,
-            input_schema=tool.arguments.model_json_schema(schema_generator=_WithoutTitles),
-            output_schema=None if tool.output is None else _output_schema(tool.output),
+            input_schema=schema_of(tool.arguments),
+            output_schema=_output_schema(tool.output) if tool.output is not None and is_complete else None,
             annotations=types.ToolAnnotations(
                 read_only_hint=tool.is_read_only,
                 destructive_hint=tool.destructive,
@@ -177,27 +184,26 @@ def list_tools(*, may_write: bool = True) -> list[types.Tool]:
             ),
         )
         for name, tool in TOOLS.items()
-        if may_write or tool.is_read_only
+        if (is_complete or name in SHORT_LIST) and (may_write or tool.is_read_only)
     ]
 
 
 def _output_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the schema of `structuredContent`: a message with the fields of the model, or with an error."""
-    schema = model.model_json_schema(schema_generator=_WithoutDefaults, mode="serialization")
-    answers = schema.pop("anyOf", [{"required": schema.pop("required", [])}])
-    fields = {"message": _MESSAGE, **schema.pop("properties"), "error": _ERROR}
-    return {**schema, "properties": fields, "required": ["message"], "anyOf": [*answers, {"required": ["error"]}]}
+    schema = plain(model.model_json_schema(schema_generator=_Answers, mode="serialization"))
+    for field in schema["properties"].values():
+        for part in field.get("items", {}).get("properties", {}).values():
+            part.pop("description", None)  # their names tell as much
+    fields = {"message": _MESSAGE, **schema["properties"], "error": _ERROR}
+    return {"type": "object", "properties": fields, "required": ["message"]}
 
 
-class _WithoutTitles(GenerateJsonSchema):
-    """JSON Schema without a title for each field, which only repeats its name."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
-class _WithoutDefaults(_WithoutTitles):
-    """JSON Schema of answers, in which a field that may be absent has no default."""
+class _Answers(WithoutTitles):
+    """JSON Schema of answers, in which a field that may be absent has no default, and null any type."""
 
     def default_schema(self, schema: Any) -> dict[str, Any]:
         return self.generate_inner(schema["schema"])
+
+    def nullable_schema(self, schema: Any) -> dict[str, Any]:
+        inner = self.generate_inner(schema["schema"])
+        return {"description": inner["description"]} if "description" in inner else {}

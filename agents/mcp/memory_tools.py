@@ -7,7 +7,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from agents.mcp.openclaw_tools import CopyIds, MemoryId
 from agents.tools import budget
 from agents.tools.arguments import (
-    DESCRIBED_CATEGORIES,
     MAX_TOKENS_FIELD,
     CategoryName,
     StrictArguments,
@@ -78,7 +77,9 @@ class ListArguments(StrictArguments):
         None,
         description="Only memories of this session: `chat:` and the id of a conversation, or another session's id.",
     )
-    category: CategoryName | None = Field(None, description=f"Only memories of this category. {DESCRIBED_CATEGORIES}.")
+    category: CategoryName | None = Field(
+        None, description="Only memories of this category, as memory_store describes them."
+    )
     memory_type: TypeFilter = Field(
         None,
         description="Only memories of this type. `episode`: a message, a passage of a file or a fact; "
@@ -106,7 +107,7 @@ class UpdateArguments(StrictArguments):
         None, description="The new text, in words that need no context. Absent: the text stays."
     )
     category: CategoryName | None = Field(
-        None, description=f"The new category. Absent: the category stays. {DESCRIBED_CATEGORIES}."
+        None, description="The new category, as memory_store describes them. Absent: the category stays."
     )
     importance: Importance | None = Field(
         None, description="The new importance, 1 for most important. Absent: it stays."

@@ -1,14 +1,14 @@
 """Arguments and answers of OpenClaw's tools as MCP publishes them.
 
-OpenClaw's tools bring numbers into their range and ignore unknown arguments; MCP refuses both.
+OpenClaw's tools ignore unknown arguments, which MCP refuses.
 """
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agents.tools import arguments
-from agents.tools.arguments import DEFAULT_IMPORTANCE, MAX_LIMIT, StrictArguments, Whole
+from agents.tools.arguments import DEFAULT_IMPORTANCE, MAX_LIMIT, StrictArguments, Text, Whole
 from agents.tools.time_arguments import Since, Until
 from memories.api.schemas.memories import Importance
 
@@ -30,7 +30,7 @@ class StoreArguments(arguments.StoreArguments, StrictArguments):
 
 
 class ForgetArguments(arguments.ForgetArguments, StrictArguments):
-    pass
+    memory_id: Text = Field("", description="The id of the memory, from memory_recall.")
 
 
 class Candidate(BaseModel):
@@ -58,12 +58,6 @@ class Stored(BaseModel):
 
 
 class Forgotten(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "anyOf": [{"required": ["action", "id"]}, {"required": ["action", "candidates"]}, {"required": ["found"]}]
-        }
-    )
-
     action: Literal["deleted", "not_found", "candidates"] = Field("deleted", description="The outcome.")
     id: MemoryId = ""
     copies: CopyIds = []

@@ -17,7 +17,7 @@ class ListArguments(StrictArguments):
 
 
 class ReadArguments(StrictArguments):
-    resource_id: Text = Field(description="The id of the file, from resources_list.")
+    resource_id: Text = Field(description="The resource_id of the file, from memory_recall or resources_list.")
     offset: Whole = Field(0, ge=0, description="The character to begin with: 0, or the next_offset of the call before.")
 
 

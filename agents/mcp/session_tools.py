@@ -45,19 +45,16 @@ class SessionMessage(BaseModel):
         None, max_length=MAX_CALLS, description="The tools that you called with this message."
     )
     tool_call_id: Annotated[CallId, AfterValidator(check_text)] | None = Field(
-        None, description="For role `tool`: the id of the call that this message answers."
+        None, description="For role `tool`: the id of the call that it answers."
     )
     content: Annotated[Text, AfterValidator(check_text)] | None = Field(
         None, validate_default=True, description="The text. May be absent if there are `tool_calls`."
     )
-    sender_id: Name | None = Field(
-        None, description="For role `user` in a group chat: the id of the participant who wrote it. Absent: the user."
-    )
-    sender_name: DisplayName | None = Field(None, description="The name of the person or agent who wrote it.")
+    sender_id: Name | None = Field(None, description="In a group chat: the participant who wrote it. Absent: the user.")
+    sender_name: DisplayName | None = Field(None, description="The writer's name.")
     timestamp: Timestamp | None = Field(
         None,
-        description="When it was written, in Unix milliseconds. Absent: now. A message that the session already has at "
-        "this time is not stored again.",
+        description="When it was written, in Unix milliseconds. Absent: now.",
     )
 
     @field_validator("content")
@@ -92,15 +89,14 @@ class SessionMessage(BaseModel):
 
 class AddArguments(StrictArguments):
     session_id: NewSessionId = Field(
-        description="The session: `chat:` and the id of the conversation, or an id of your own. It is created if it "
-        "does not exist.",
+        description="The session: `chat:` and the id of the conversation, or an id of your own.",
         examples=["chat:c_456"],
     )
     messages: list[SessionMessage] = Field(
         [], max_length=MAX_MESSAGES, description="The messages, oldest first. May be absent with `flush`."
     )
     participants: list[Participant] = Field(
-        [], max_length=MAX_PARTICIPANTS, description="The other people of a group chat who wrote some of the messages."
+        [], max_length=MAX_PARTICIPANTS, description="The other people of a group chat."
     )
     flush: bool = Field(
         False, description="True turns all messages of the session into memories: the conversation ends."
@@ -111,14 +107,11 @@ class Added(BaseModel):
     session_id: str = Field(description="The id of the session.")
     message_count: int = Field(description="The number of messages in the call.")
     status: Literal["accumulated", "extracted", "no_extraction"] = Field(
-        description="`accumulated`: the messages wait for a flush. `extracted`: they are memories. `no_extraction`: "
-        "there was nothing to flush."
+        description="`accumulated`: waiting for a flush. `extracted`: memories. `no_extraction`: nothing to flush."
     )
-    memory_count: int | None = Field(description="The number of memories that a flush made; null without a flush.")
+    memory_count: int | None = Field(description="The number of new memories; null without a flush.")
     stored: int = Field(description="The number of messages that were not skipped.")
-    skipped: list[SkippedMessage] = Field(
-        description="The messages that were not stored: the session has them already, or they have no content."
-    )
+    skipped: list[SkippedMessage] = Field(description="The messages that the session has already, or that are empty.")
     redacted: dict[str, int] = Field(description="The number of values that were masked in texts, by kind.")
 
 

@@ -21,11 +21,11 @@ from accounts.audit import Actor
 from accounts.oauth import SCOPES, WRITE, Access
 from accounts.services import OAUTH_PREFIX
 from agents.mcp import exchange
-from agents.mcp.server import current
+from agents.mcp.server import current, is_list_complete
 from agents.oauth.views import MCP, challenge, issuer_of
 from agents.rpc.origins import is_origin_allowed, is_secure
 from agents.tools.caller import Caller, caller_for
-from core.errors import BadRequest, GatewayError, TooLarge, Unauthenticated
+from core.errors import BadRequest, GatewayError, InvalidInput, TooLarge, Unauthenticated
 from core.rest import Forbidden, MethodNotAllowed, as_gateway_error, problem, problem_headers
 from core.storable import MAX_JSON_DEPTH, depth_exceeds
 from memories.services.lookup import owner_of
@@ -59,12 +59,21 @@ def _answer(request: HttpRequest) -> HttpResponse:
     if not request.accepts(_JSON):
         raise NotAcceptable
     body, headers = _body(request), {name.lower(): value for name, value in request.headers.items()}
-    token = current.set(caller)
+    token, shown = current.set(caller), is_list_complete.set(_wants_all_tools(request))
     try:
         status, data = exchange.answer(body, headers)
     finally:
         current.reset(token)
+        is_list_complete.reset(shown)
     return HttpResponse(data, status=status, content_type=_JSON)
+
+
+def _wants_all_tools(request: HttpRequest) -> bool:
+    """Return True for `/mcp?tools=all`. Raises: `InvalidInput` for another value."""
+    wanted = request.GET.get("tools")
+    if wanted not in {None, "all"}:
+        raise InvalidInput.of_field("tools", "must be all, or be left out for the six most used")
+    return wanted == "all"
 
 
 def _check_origin(request: HttpRequest) -> None:

@@ -28,6 +28,7 @@ AUTHORIZE, TOKEN, REGISTER, REVOKE = (f"/oauth/{name}" for name in ("authorize",
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 SERVER_METADATA: Final = "/.well-known/oauth-authorization-server"
 MCP: Final = "/mcp"
+ALL_TOOLS: Final = "?tools=all"
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 FORM = "application/x-www-form-urlencoded"
 View = Callable[..., HttpResponseBase]
@@ -148,8 +149,8 @@ def revoke(request: HttpRequest) -> HttpResponse:
 
 
 def is_resource(requested: str, own: str) -> bool:
-    """Return True if a client's `resource` (RFC 8707) is `/mcp`, with or without a final slash."""
-    return requested.removesuffix("/") == own
+    """Return True if a client's `resource` (RFC 8707) is `/mcp`, with or without a final slash and `?tools=all`."""
+    return requested.removesuffix(ALL_TOOLS).removesuffix("/") == own
 
 
 def _handled(handle: Callable[[Request], Awaitable[Response]], request: HttpRequest) -> HttpResponse:

@@ -17,7 +17,7 @@ from agents.tools.arguments import (
 from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.forget import forget
 from agents.tools.recall import recall
-from agents.tools.results import Result
+from agents.tools.results import Result, with_notes
 from agents.tools.store import store
 from core.errors import NotFound
 
@@ -60,7 +60,8 @@ def invoke(caller: Caller, name: str, arguments: Mapping[str, Any], tools: Mappi
         raise NotFound(f"There is no tool of this name; there are {', '.join(tools)}.")
     if name in PERMISSIONS:
         caller.require(PERMISSIONS[name])
-    return tool.run(caller, read(tool.arguments, arguments))
+    given = read(tool.arguments, arguments)
+    return with_notes(given.notes, tool.run(caller, given))
 
 
 def warnings(name: str, call: Mapping[str, Any]) -> list[dict[str, str]]:

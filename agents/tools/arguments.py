@@ -1,11 +1,22 @@
-"""Arguments of the tools. OpenClaw's are parsed leniently; those of MCP refuse what their schema does not have."""
+"""Arguments of the tools. OpenClaw ignores unknown ones; MCP refuses them, and takes the forms that models send."""
 
 from collections.abc import Mapping, Sequence
 from math import isnan
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
+from agents.tools.argument_forms import accepted
 from agents.tools.budget import LARGEST_MAX_TOKENS, MAX_TOKENS, SMALLEST_MAX_TOKENS
 from core.errors import FieldError, InvalidInput
 from core.messages import Translatable as _
@@ -38,15 +49,29 @@ DESCRIBED_CATEGORIES: Final = "; ".join(f"`{category}`: {meaning}" for category,
 
 
 class Arguments(BaseModel):
-    """Base class of tool arguments. OpenClaw ignores unknown ones."""
+    """Base class of tool arguments. OpenClaw ignores unknown ones. `notes` tell the model what was changed."""
 
     model_config = ConfigDict(extra="ignore")
 
+    _notes: list[str] = PrivateAttr(default_factory=list)
+
+    @property
+    def notes(self) -> list[str]:
+        return self._notes
+
 
 class StrictArguments(Arguments):
-    """Base class of the arguments of MCP tools, which refuse unknown ones and convert no types."""
+    """Base class of the arguments of MCP tools, which refuse unknown ones, and numbers and lists only if unclear."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _accept_forms(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        arguments, notes = accepted(cls, given)
+        read_model = handler(arguments)
+        read_model._notes = notes  # noqa: SLF001
+        return read_model
 
 
 def _within_budget(value: object) -> object:

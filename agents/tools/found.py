@@ -8,6 +8,7 @@ from agents.tools.budget import Entry
 from agents.tools.caller import Caller
 from agents.tools.results import quoted
 from core import readable
+from core.ids import parse_session_id
 from core.times import isoformat
 from memories.api.schemas.search import MAX_QUERY_CHARS
 from memories.services.scoped_hits import ScopedHit, SearchCommand
@@ -53,7 +54,9 @@ class Recalled(NamedTuple):
 
     def entry(self) -> Entry:
         created_at = isoformat(readable.moment(self.created_at_ms))
-        return Entry(self.text, f"[{quoted(self.category)}] {created_at}", f"({self.score:.0%}) [id: {self.id}]")
+        session = parse_session_id(self.hit.session_id)
+        file = f" [resource_id: {session.rest}]" if session.kind == "resource" else ""
+        return Entry(self.text, f"[{quoted(self.category)}] {created_at}", f"({self.score:.0%}) [id: {self.id}]{file}")
 
 
 class HitColumns(NamedTuple):

@@ -38,6 +38,14 @@ def failed(error: str, text: str) -> Result:
     return result(text, error=error)
 
 
+def with_notes(notes: Sequence[str], answer: Result) -> Result:
+    """Return an answer whose text begins with the notes, if there are any."""
+    if not notes:
+        return answer
+    [content] = answer["content"]
+    return {**answer, "content": [{**content, "text": "\n".join([*notes, "", content["text"]])}]}
+
+
 def framed(lines: Iterable[str]) -> str:
     """Return the lines in a block that marks them as memories. Stored text must be passed through `quoted`."""
     return "\n".join([_OPEN, RECALL_WARNING, *lines, _CLOSE])

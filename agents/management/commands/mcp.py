@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from accounts.audit import Actor
 from accounts.services import find_user
-from agents.mcp.server import Workers, build, current, unreadable
+from agents.mcp.server import Workers, build, current, is_list_complete, unreadable
 from agents.tools.caller import caller_for
 from core.errors import GatewayError
 from core.messages import MANAGE
@@ -33,8 +33,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--user", required=True, help="user ID")
         parser.add_argument("--agent", default=None, help="agent ID (default: main)")
+        parser.add_argument("--all-tools", action="store_true", help="list all tools, not only the six most used")
 
-    def handle(self, *args: Any, user: str, agent: str | None, **options: Any) -> None:
+    def handle(self, *args: Any, user: str, agent: str | None, all_tools: bool = False, **options: Any) -> None:
         try:
             found = find_user(user)
             storage_binding.require()
@@ -44,6 +45,7 @@ class Command(BaseCommand):
         except DatabaseError as error:
             raise CommandError(f"The database cannot be used: {error}. Run `{MANAGE} migrate`.") from None
         current.set(caller)
+        is_list_complete.set(all_tools)
         workers = Workers(THREADS)
         try:
             asyncio.run(_serve(workers))

@@ -84,20 +84,20 @@ class User:
     def post(self, path: str, **request: Any) -> requests.Response:
         return requests.post(f"{self.server.url}{path}", headers=self.headers, timeout=60, **request)
 
-    def over_http(self, use: Talk[_Result], *, mode: str = "auto", **headers: str) -> _Result:
+    def over_http(self, use: Talk[_Result], *, mode: str = "auto", query: str = "", **headers: str) -> _Result:
         """Call `use` with the official client connected to `/mcp`."""
 
         async def session() -> _Result:
             async with httpx2.AsyncClient(headers={**self.headers, **headers}, timeout=60) as http_client:
-                transport = streamable_http_client(f"{self.server.url}/mcp", http_client=http_client)
+                transport = streamable_http_client(f"{self.server.url}/mcp{query}", http_client=http_client)
                 async with Client(transport, mode=mode) as client:
                     return await use(client)
 
         return asyncio.run(session())
 
-    def over_oauth(self, use: Talk[_Result], *, mode: str = "auto", may_write: bool = True) -> _Result:
+    def over_oauth(self, use: Talk[_Result], *, mode: str = "auto", may_write: bool = True, query: str = "") -> _Result:
         """Call `use` with the official client, which knows only the URL; the user enters the key on the page."""
-        url = f"{self.server.url}/mcp"
+        url = f"{self.server.url}/mcp{query}"
         answers: list[dict[str, str]] = []
 
         async def open_page(address: str) -> None:

@@ -23,6 +23,7 @@ TOOLS = [
     *("memory_recall", "memory_store", "memory_forget", "memory_search", "memory_list", "memory_get", "memory_update"),
     *("memory_restore", "profile_get", "profile_update", "session_add", "resources_list", "resources_read"),
 ]
+SHORT_LIST = ["memory_recall", "memory_store", "memory_forget", "memory_update", "session_add", "resources_read"]
 INITIALIZE = (
     b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
     b'"clientInfo":{"name":"tests","version":"1"}}}\n{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -36,11 +37,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("memory_recall", {"query": 5}, "invalid_input"),
     ("memory_search", {"query": "x", "scope": ["everything"]}, "invalid_input"),
     ("memory_store", {"text": "x", "category": "nonsense"}, "invalid_input"),
-    ("memory_store", {"text": "x", "importance": 7}, "invalid_input"),
-    ("memory_store", {"text": "x", "importance": -3}, "invalid_input"),
-    ("memory_recall", {"query": "x", "limit": 0}, "invalid_input"),
-    ("memory_recall", {"query": "x", "limit": 1000}, "invalid_input"),
-    ("memory_recall", {"query": "x", "limit": "5"}, "invalid_input"),
+    ("memory_store", {"text": "x", "importance": "very"}, "invalid_input"),
+    ("memory_recall", {"query": "x", "limit": 2.5}, "invalid_input"),
+    ("memory_recall", {"query": "x", "limit": "five"}, "invalid_input"),
+    ("memory_recall", {"query": "x", "limit": True}, "invalid_input"),
+    ("memory_update", {"memory_id": "m", "memoryId": "n", "text": "x"}, "invalid_input"),
     ("resources_read", {}, "invalid_input"),
     ("resources_read", {"resource_id": "r_1"}, "not_found"),
     ("resources_list", {"cursor": "x"}, "invalid_input"),
@@ -49,12 +50,9 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("memory_update", {"memory_id": "m"}, "missing_param"),
     ("memory_update", {"memory_id": "m", "text": "x"}, "not_found"),
     ("memory_update", {"memory_id": "m", "text": " "}, "invalid_input"),
-    ("memory_update", {"memory_id": "m", "importance": 2}, "invalid_input"),
     ("memory_update", {"memory_id": "m", "category": "nonsense"}, "invalid_input"),
     ("memory_restore", {"memory_id": "m"}, "not_found"),
     ("memory_list", {"cursor": "x"}, "invalid_input"),
-    ("memory_list", {"limit": 101}, "invalid_input"),
-    ("memory_list", {"limit": "5"}, "invalid_input"),
     ("memory_list", {"deleted": "yes"}, "invalid_input"),
     ("memory_list", {"session_id": "a\nb"}, "invalid_input"),
     ("profile_get", {"kind": "both"}, "invalid_input"),
@@ -66,7 +64,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 INVALID_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
     ("memory_recall", {"query": "x", "color": 1}, "color: is not an argument; the arguments are query, limit"),
-    ("memory_forget", {"memory_id": "m"}, "memory_id: is not an argument; the arguments are memoryId, query"),
+    ("memory_forget", {"id": "m"}, "id: is not an argument; the arguments are memory_id, query"),
     ("resources_list", {"limit": 0, "page": 2}, "page: is not an argument; the arguments are limit, cursor"),
     (
         "session_add",
@@ -102,7 +100,8 @@ def text_of(answer: CallToolResult) -> str:
 
 
 async def call_every_tool(client: Client) -> None:
-    assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+    """Call all tools by name, with the short list."""
+    assert [tool.name for tool in (await client.list_tools()).tools] == SHORT_LIST
     for text, query in (("The tax number is 4711", "tax number"), ("爱丽丝对花生过敏", "花生")):
         created = await details(client, "memory_store", text=text)
         assert created["action"] == "created"

@@ -14,7 +14,7 @@ import pytest
 
 from tests import node
 from tests.agents.mcp.conftest import User, ids_in
-from tests.agents.mcp.test_client import TOOLS
+from tests.agents.mcp.test_client import SHORT_LIST, TOOLS
 from tests.forked import PROJECT
 
 pytestmark = pytest.mark.slow
@@ -63,14 +63,15 @@ def test_the_inspector_calls_every_tool(user: User, transport: Callable[[User], 
 
 def test_the_inspector_works_over_stdio(user: User) -> None:
     inspect = over_stdio(user)
-    assert len(inspect("--method", "tools/list", "--strict")["tools"]) == len(TOOLS)
+    assert [tool["name"] for tool in inspect("--method", "tools/list", "--strict")["tools"]] == SHORT_LIST
     stored = inspect("--method", "tools/call", "--tool-name", "memory_store", "--tool-arg", "text=爱丽丝对花生过敏")
     assert stored["structuredContent"]["action"] == "created"
 
 
 def call_every_tool(inspect: Inspect, user: User) -> None:
     file = user.post("/resources", files={"file": ("note.txt", b"Payment within thirty days.", "text/plain")}).json()
-    tools = [tool["name"] for tool in inspect("--method", "tools/list", "--strict")["tools"]]
+    assert [tool["name"] for tool in inspect("--method", "tools/list", "--strict")["tools"]] == SHORT_LIST
+    tools = list(TOOLS)
 
     def call(tool: str, **arguments: str) -> dict[str, Any]:
         tools.remove(tool)

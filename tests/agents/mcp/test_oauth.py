@@ -59,7 +59,7 @@ def test_an_application_that_may_only_read_gets_a_sentence_for_each_other_tool(r
             assert answer.structured_content == {"message": test_client.text_of(answer), "error": "forbidden"}
             assert "only to read" in test_client.text_of(answer)
 
-    reader.over_oauth(talk, may_write=False)
+    reader.over_oauth(talk, may_write=False, query="?tools=all")
 
 
 def test_the_typescript_client_connects_by_url_alone(user: User) -> None:

@@ -46,7 +46,7 @@ def closed(schema: Any) -> Any:
 
 SCHEMAS = {
     tool.name: jsonschema.Draft202012Validator(closed(tool.output_schema))
-    for tool in catalog.list_tools()
+    for tool in catalog.list_tools(is_complete=True)
     if tool.output_schema
 }
 CONTENT_ONLY = {"memory_recall", "memory_search", "memory_list", "memory_get"}
@@ -116,17 +116,17 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 def test_descriptions_say_what_a_tool_does_and_when_to_call_it() -> None:
-    for tool in catalog.list_tools():
+    for tool in catalog.list_tools(is_complete=True):
         assert re.match(r"[A-Z][^.]+\. Call (it|memory_recall) (when|before|to) ", tool.description or ""), tool.name
         assert tool.title
     rule = catalog.WHEN_TO_RECALL
-    described = {tool.name for tool in catalog.list_tools() if rule in (tool.description or "")}
+    described = {tool.name for tool in catalog.list_tools(is_complete=True) if rule in (tool.description or "")}
     assert described == {"memory_recall", "memory_search"}
     assert rule in server.INSTRUCTIONS
 
 
 def test_annotations_tell_reading_from_writing_and_destructive_tools() -> None:
-    hints = {tool.name: tool.annotations for tool in catalog.list_tools()}
+    hints = {tool.name: tool.annotations for tool in catalog.list_tools(is_complete=True)}
     assert {name for name, hint in hints.items() if hint and hint.read_only_hint} == READING
     assert {name for name, hint in hints.items() if hint and hint.destructive_hint} == DESTRUCTIVE
     assert {name for name, hint in hints.items() if hint and hint.idempotent_hint} == REPEATABLE
@@ -134,7 +134,7 @@ def test_annotations_tell_reading_from_writing_and_destructive_tools() -> None:
 
 
 def test_schemas_describe_every_argument_answer_and_category() -> None:
-    for tool in catalog.list_tools():
+    for tool in catalog.list_tools(is_complete=True):
         assert tool.input_schema["additionalProperties"] is False, tool.name
         for schema in filter(None, (tool.input_schema, tool.output_schema)):
             jsonschema.Draft202012Validator.check_schema(schema)
@@ -142,7 +142,10 @@ def test_schemas_describe_every_argument_answer_and_category() -> None:
             for part in [schema, *schema.get("$defs", {}).values()]:
                 assert [name for name, field in part["properties"].items() if not field.get("description")] == []
         if category := tool.input_schema["properties"].get("category"):
-            assert all(f"`{name}`: " in category["description"] for name in CATEGORIES)
+            assert category["enum"] == list(CATEGORIES)
+    [store] = [tool for tool in catalog.list_tools() if tool.name == "memory_store"]
+    description = store.input_schema["properties"]["category"]["description"]
+    assert all(f"`{name}`: " in description for name in CATEGORIES)
 
 
 @pytest.mark.django_db(transaction=True)

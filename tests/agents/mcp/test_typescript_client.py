@@ -13,7 +13,7 @@ from typing import Any
 
 from tests import node
 from tests.agents.mcp.conftest import User, ids_in
-from tests.agents.mcp.test_client import INVALID_ARGUMENTS, REFUSED, TOOLS
+from tests.agents.mcp.test_client import INVALID_ARGUMENTS, REFUSED, SHORT_LIST
 
 NODE = Path(__file__).parent / "node"
 
@@ -69,7 +69,7 @@ def test_the_client_calls_every_tool_and_shows_every_refusal(user: User) -> None
 
 
 def call_every_tool(client: TypeScriptClient, listed: dict[str, Any], user: User) -> None:
-    assert [tool["name"] for tool in listed["tools"]] == TOOLS
+    assert [tool["name"] for tool in listed["tools"]] == SHORT_LIST
     user.post("/resources", files={"file": ("note.txt", b"Payment within thirty days.", "text/plain")})
     memory_id = client.details("memory_store", text="爱丽丝对花生过敏")["id"]
     assert client.details("memory_update", memory_id=memory_id, importance=0.9)["action"] == "updated"
