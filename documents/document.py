@@ -3,9 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Literal
+
+from documents.reading import Reading
 
 BlockKind = Literal["paragraph", "heading", "table"]
 
@@ -34,10 +36,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Document:
-    """All text of a file. `truncated`: the file had more text than the limit allows."""
+    """All text of a file, and what was read of it. `truncated`: the file had more text than the limit allows."""
 
     blocks: tuple[Block, ...]
     truncated: bool = False
+    reading: Reading | None = field(default=None, compare=False)
 
     @cached_property
     def text(self) -> str:

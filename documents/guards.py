@@ -23,6 +23,7 @@ ENCRYPTED: Final = _("The document is encrypted or protected by a password: remo
 DAMAGED: Final = _("The document is damaged: open it in the program that it was made with, save it again and send it.")
 TOO_LARGE: Final = _("The document is too large after decompression: send it in smaller parts.")
 
+_IMAGE: Final = re.compile(r"\.(?:png|jpe?g|gif|bmp|tiff?|webp)$", re.IGNORECASE)
 _CHUNK: Final = 65_536
 _RATIO_FREE_BYTES: Final = 10 * MIB
 """The decompressed size below which any ratio is allowed: empty sheets compress very well."""
@@ -54,6 +55,12 @@ def check_zip(data: bytes, mime: str, limits: Limits) -> None:
                 left -= _check_member(archive, member, mime, limits, left)
     except (zipfile.BadZipFile, zlib.error, ValueError, OverflowError, NotImplementedError, struct.error) as error:
         raise Refused(DAMAGED) from error
+
+
+def images_in(data: bytes) -> int:
+    """Return the number of pictures in an archive that was checked, without its thumbnail."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return sum(1 for name in archive.namelist() if _IMAGE.search(name) and "thumbnail" not in name.lower())
 
 
 def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, mime: str, limits: Limits, left: int) -> int:

@@ -26,12 +26,15 @@ from core.limits.concurrency import FairSemaphore
 from core.messages import Translatable as _
 from documents import child
 from documents.document import MIB, Box, Limits, union
+from documents.reading import Note
 
 LIMITS: Final = Limits(seconds=1800, page_seconds=120, memory_bytes=1536 * MIB, pdf_pages=500)
 """The time of one attempt and of one page, the resident memory, and the most pages of one document that are read."""
 _PACKAGES: Final = {"rapidocr": ("rapidocr", "onnxruntime", "pypdfium2"), "tesseract": ("PIL", "pypdfium2")}
 _MAX_FAILED_PAGES: Final = 3
 """After this many failed pages in a row the rest of a document is not tried."""
+_LEAST_SCORE: Final = 0.75
+"""The recognition of a page is doubtful if its characters have a lower score on average."""
 _KEPT_SECONDS: Final = 86_400
 _POLL_SECONDS: Final = 0.1
 _PARAGRAPH_CHARACTERS: Final = 400
@@ -53,10 +56,17 @@ class Ocr:
 
 @dataclass(frozen=True, slots=True)
 class Recognized:
-    """The paragraphs of pages in order. `truncated`: pages were left out."""
+    """The paragraphs of pages in order, the number of wanted pages, those that were left out, and the doubtful ones."""
 
     paragraphs: tuple[Paragraph, ...]
-    truncated: bool
+    wanted: int
+    skipped: tuple[int, ...]
+    doubtful: tuple[int, ...]
+
+    @property
+    def notes(self) -> list[Note]:
+        found = {"pages_skipped": self.skipped, "recognition_doubtful": self.doubtful}
+        return [Note.of(code, pages) for code, pages in found.items() if pages]
 
 
 def is_available(engine: str) -> bool:
@@ -82,8 +92,10 @@ def recognize(path: Path, mime: str, pages: Sequence[int] | None, ocr: Ocr, user
     paragraphs = [
         (number if is_paged else None, text, box) for number, lines in read for text, box in paragraphs_of(lines)
     ]
-    wanted = progress.count if pages is None else len(pages)
-    return Recognized(tuple(paragraphs), truncated=len(progress.pages) < wanted or bool(progress.failed))
+    wanted = range(1, progress.count + 1) if pages is None else pages
+    skipped = tuple(number for number in wanted if number not in progress.pages or number in progress.failed)
+    doubtful = tuple(sorted(number for number, score in progress.scores.items() if score < _LEAST_SCORE))
+    return Recognized(tuple(paragraphs), len(wanted), skipped, doubtful)
 
 
 @dataclass(slots=True)
@@ -97,6 +109,7 @@ class _Progress:
     cipher: Fernet
     pages: dict[int, list[Line]]
     failed: set[int]
+    scores: dict[int, float]
     count: int = 1
 
     @classmethod
@@ -109,7 +122,7 @@ class _Progress:
             digest = hashlib.file_digest(source, "sha256").digest()
         name = hashlib.sha256(digest).hexdigest()
         cipher = Fernet(base64.urlsafe_b64encode(digest))
-        progress = cls(ocr.folder / f"{name}-{ocr.engine}.jsonl", cipher, {}, set())
+        progress = cls(ocr.folder / f"{name}-{ocr.engine}.jsonl", cipher, {}, set(), {})
         if progress.file.exists():
             for line in progress.file.read_bytes().splitlines(keepends=True):
                 with suppress(InvalidToken):  # the last one may be cut off
@@ -119,6 +132,8 @@ class _Progress:
     def take(self, answer: dict[str, Any]) -> None:
         self.pages[answer["page"]] = [(text, tuple(box)) for text, box in answer["lines"]]
         self.count = answer["of"]
+        if answer.get("score") is not None:
+            self.scores[answer["page"]] = answer["score"]
         if answer.get("failed"):
             self.failed.add(answer["page"])
 

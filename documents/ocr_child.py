@@ -22,7 +22,9 @@ from documents.page_images import MAX_SIDE, frames, pdf_pages
 from documents.sandbox import discard_warnings, run
 
 Line = tuple[str, Box]
-Recognize = Callable[[Image.Image], Iterator[Line]]
+Scored = tuple[str, Box, float]
+"""A line with the certainty of its recognition, from 0 to 1."""
+Recognize = Callable[[Image.Image], Iterator[Scored]]
 
 _MIN_CONTRAST: Final = 24
 """The smallest difference of brightness between text and paper, of 255."""
@@ -33,11 +35,18 @@ def recognize(data: bytes, mime: str, wanted: list[int] | None, engine: str) -> 
     """Yield the text lines of the wanted pages. Raises: `Refused`."""
     reader: Recognize | None = None
     for number, count, image in (pdf_pages if mime == mt.PDF else frames)(data, wanted):
-        lines: list[Line] = []
+        lines: list[Scored] = []
         if np.ptp(np.asarray(image.convert("L"))) >= _MIN_CONTRAST:
             reader = reader or (_rapidocr() if engine == "rapidocr" else _tesseract(engine))
-            lines = [(text, box) for found, box in reader(image) if (text := clean(found).strip())]
-        yield {"page": number, "of": count, "lines": lines}
+            lines = [(text, box, score) for found, box, score in reader(image) if (text := clean(found).strip())]
+        read: list[Line] = [(text, box) for text, box, _score in lines]
+        yield {"page": number, "of": count, "lines": read, "score": _mean(lines)}
+
+
+def _mean(lines: list[Scored]) -> float | None:
+    """Return the average score of a page's characters; None for a page without text."""
+    length = sum(len(text) for text, _box, _score in lines)
+    return round(sum(score * len(text) for text, _box, score in lines) / length, 3) if length else None
 
 
 def _rapidocr() -> Recognize:
@@ -57,19 +66,19 @@ def _rapidocr() -> Recognize:
         }
     )
 
-    def read(image: Image.Image) -> Iterator[Line]:
+    def read(image: Image.Image) -> Iterator[Scored]:
         found: Any = engine(np.asarray(image)[:, :, ::-1])
         if found.txts is None or found.boxes is None:
             return
-        for text, corners in zip(found.txts, found.boxes, strict=True):
+        for text, corners, score in zip(found.txts, found.boxes, found.scores, strict=True):
             (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
-            yield text, _fractions(image, left, top, right, bottom)
+            yield text, _fractions(image, left, top, right, bottom), float(score)
 
     return read
 
 
 def _tesseract(program: str) -> Recognize:
-    def read(image: Image.Image) -> Iterator[Line]:
+    def read(image: Image.Image) -> Iterator[Scored]:
         picture = io.BytesIO()
         image.save(picture, "PNG")
         output = subprocess.run(  # noqa: S603  # nosec B603: the operator's program, constant arguments
@@ -94,6 +103,7 @@ def _tesseract(program: str) -> Recognize:
                     max(left + width for left, _, width, _ in boxes),
                     max(top + height for _, top, _, height in boxes),
                 ),
+                sum(float(word["conf"]) for word in words) / len(words) / 100,
             )
 
     return read

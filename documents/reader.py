@@ -9,8 +9,9 @@ import contextlib
 import itertools
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from documents import ocr as text_recognition
 from documents.child import answer_of, started
 from documents.decoding import decode
 from documents.document import DEFAULT_LIMITS, Block, BlockKind, Document, Limits
+from documents.reading import Note, Reading, notes_of
 
 HEADING_CHARACTERS: Final = 200
 """The longest heading that is stored with each passage; longer ones are cut, but not in the text."""
@@ -70,7 +72,8 @@ def needs_parser(mime_type: str | None, *, has_ocr: bool = False) -> bool:
 def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | None) -> Document:
     if ocr and mt.is_picture(mime) and path.stat().st_size:
         found = text_recognition.recognize(path, mime, None, ocr, _user.get())
-        return Document(tuple(_recognized(found)), truncated=found.truncated)
+        reading = Reading(ocr.engine, pages=found.wanted, pages_read=found.wanted - len(found.skipped))
+        return _document(_recognized(found), reading.noting(*found.notes))
     if mime.startswith(("image/", "audio/", "video/")) or path.stat().st_size == 0:
         return Document(())
     if mime in mt.DOCUMENTS:
@@ -81,25 +84,41 @@ def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | Non
             started("documents.reader_child", file, job, limits) as process,
         ):
             answer = answer_of(process, limits)
-        document = Document(tuple(_blocks(answer["rows"])), truncated=answer["truncated"])
-        return _with_scanned_pages(document, path, answer["pages"], ocr) if ocr and mime == mt.PDF else document
+        blocks = list(_blocks(answer["rows"]))
+        reading = Reading("xberg", pages=answer["pages"] or None, notes=notes_of(answer["notes"]))
+        if mime == mt.PDF:
+            return _with_scanned_pages(blocks, reading, path, ocr)
+        return _document(blocks, replace(reading, pages_read=reading.pages))
     if mime.startswith("text/") or mime in mt.INLINE_TEXTS:
         return _plain(path, mime, limits)
     raise Unreadable(_("Files of type %(type)s contain no text that can be read.", type=mime))
 
 
-def _with_scanned_pages(document: Document, path: Path, count: int, ocr: text_recognition.Ocr) -> Document:
-    """Return the document with the text of its pages without text."""
-    with_text = {block.page for block in document.blocks}
+def _document(blocks: Iterable[Block], reading: Reading) -> Document:
+    """Return a document with its reading, which counts its characters."""
+    every = tuple(blocks)
+    reading = replace(reading, characters=sum(len(block.text) for block in every))
+    return Document(every, truncated=reading.is_cut, reading=reading)
+
+
+def _with_scanned_pages(
+    blocks: Sequence[Block], reading: Reading, path: Path, ocr: text_recognition.Ocr | None
+) -> Document:
+    """Return a PDF with the text of its pages without text, if it can be recognized."""
+    with_text = {block.page for block in blocks}
+    count = reading.pages or 0
     pages = [page for page in range(1, count + 1) if page not in with_text]
-    if not pages or document.truncated:
-        return document
+    unread = Note.of("pages_without_text", pages) if pages else None
+    left = replace(reading, pages_read=count - len(pages)).noting(unread)
+    if not pages or reading.is_cut or ocr is None:
+        return _document(blocks, left)
     try:
         found = text_recognition.recognize(path, mt.PDF, pages, ocr, _user.get())
     except Unreadable:  # the renderer is stricter than the parser
-        return document
-    blocks = sorted([*document.blocks, *_recognized(found)], key=lambda block: block.page or 0)
-    return Document(tuple(blocks), truncated=found.truncated)
+        return _document(blocks, left)
+    blocks = sorted([*blocks, *_recognized(found)], key=lambda block: block.page or 0)
+    read = replace(reading, parser=f"{reading.parser}, {ocr.engine}", pages_read=count - len(found.skipped))
+    return _document(blocks, read.noting(*found.notes))
 
 
 def _recognized(found: text_recognition.Recognized) -> Iterator[Block]:
@@ -111,8 +130,11 @@ def _plain(path: Path, mime: str, limits: Limits) -> Document:
     with path.open("rb") as file:
         data = file.read(limits.text_bytes + 1)
     rows = _paragraphs(decode(data[: limits.text_bytes]), mime)
-    blocks = tuple(_blocks(itertools.islice(rows, limits.blocks)))
-    return Document(blocks, truncated=len(data) > limits.text_bytes or next(rows, None) is not None)
+    blocks = list(_blocks(itertools.islice(rows, limits.blocks)))
+    cut = Note("text_cut", limits.text_bytes) if len(data) > limits.text_bytes else None
+    if not cut and next(rows, None) is not None:
+        cut = Note("blocks_cut", limits.blocks)
+    return _document(blocks, Reading("text").noting(cut))
 
 
 def _paragraphs(text: str, mime: str) -> Iterator[tuple[str, None, str]]:

@@ -1,8 +1,8 @@
 """Sandboxed process that parses one document: `python -m documents.reader_child JOB`.
 
 The document comes on standard input, so the process needs no path; JOB is JSON `{"mime": …, "parent": pid, "limits":
-{…}}`. The answer is `{"rows": [[kind, page, text], …], "truncated": bool, "pages": number of a PDF's pages}`. This
-module loads neither Django nor the gateway's settings.
+{…}}`. The answer is `{"rows": [[kind, page, text], …], "pages": number of pages or slides, "notes": [what was not read,
+…]}`. This module loads neither Django nor the gateway's settings.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import math
 import re
 import signal
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import Any, Final
 
 import orjson
@@ -24,6 +25,7 @@ from documents import mime_types as mt
 from documents.decoding import clean, decode
 from documents.document import Limits
 from documents.guards import Refused
+from documents.reading import Note, lost_words
 from documents.sandbox import run
 
 Row = tuple[str, int | None, str]
@@ -36,6 +38,8 @@ _SHEETS: Final = frozenset({mt.XLS, mt.XLSX, mt.ODS})
 _CHARSET: Final = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{1,40})", re.IGNORECASE)
 _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
 _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]")
+_MARKS: Final = re.compile(r"\(style_name: [^)\n]*\)|\[Image: [^\]\n]*\]|!?\[[^\]\n]*\]\([^)\s]*\)|\[cmt:\d+\]")
+"""What the parser adds to the text: names of styles and pictures, addresses, numbers of comments."""
 
 
 def read(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
@@ -59,10 +63,20 @@ def read(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
         raise Refused(_reason(str(error))) from error
     if result.errors or not result.results:
         raise Refused(_reason(" ".join(error.message for error in result.errors)))
-    rows, is_truncated = _bounded(_rows(result.results[0], mime), limits)
+    extracted = result.results[0]
+    rows, cut = bounded(_rows(extracted, mime), limits)
     if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
         raise Refused(guards.DAMAGED)
-    return {"rows": rows, "truncated": is_truncated, "pages": count}
+    images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else 0
+    notes = (
+        cut or lost_words(_MARKS.sub(" ", extracted.content), (text for _kind, _page, text in rows)),
+        Note("images_skipped", images) if images else None,
+    )
+    return {
+        "rows": rows,
+        "pages": count or (extracted.counts.pages if mime in _PAGED else 0),
+        "notes": [asdict(note) for note in notes if note],
+    }
 
 
 def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
@@ -102,19 +116,20 @@ def _reason(message: str) -> Translatable:
     return guards.DAMAGED
 
 
-def _bounded(rows: Iterable[Row], limits: Limits) -> tuple[list[Row], bool]:
-    """Return the rows within the limits, and True if there were more."""
+def bounded(rows: Iterable[Row], limits: Limits) -> tuple[list[Row], Note | None]:
+    """Return the rows within the limits, and a note if there were more."""
     accepted: list[Row] = []
     left = limits.text_bytes
     for kind, page, text in rows:
         encoded = text.encode()
-        if len(accepted) == limits.blocks or not left:
-            return accepted, True
-        accepted.append((kind, page, encoded[:left].decode(errors="ignore")))
+        if len(accepted) == limits.blocks:
+            return accepted, Note("blocks_cut", limits.blocks)
+        if left:
+            accepted.append((kind, page, encoded[:left].decode(errors="ignore")))
         if len(encoded) > left:
-            return accepted, True
+            return accepted, Note("text_cut", limits.text_bytes)
         left -= len(encoded)
-    return accepted, False
+    return accepted, None
 
 
 def _rows(extracted: ExtractedDocument, mime: str) -> Iterator[Row]:

@@ -106,20 +106,20 @@ def test_pages_that_were_read_are_not_read_again(tmp_path: Path, settings_of: oc
     with progress.file.open("ab") as file:
         file.write(b'{"page": 2, "of"')  # the process was killed here
     found = ocr.recognize(path, "image/tiff", None, settings_of)
-    assert found == ocr.Recognized(((1, "kept from before", (0.1, 0.1, 0.5, 0.2)),), truncated=False)
+    assert found == ocr.Recognized(((1, "kept from before", (0.1, 0.1, 0.5, 0.2)),), 3, (), ())
     assert not progress.file.exists()
 
 
 def test_pages_beyond_the_limit_are_left_out(tmp_path: Path, settings_of: ocr.Ocr) -> None:
     path = written(tmp_path, scans.tiff([Image.new("L", (200, 200), 255)] * 4))
     limited = replace(settings_of, limits=replace(settings_of.limits, pdf_pages=2))
-    assert ocr.recognize(path, "image/tiff", None, limited).truncated
+    assert ocr.recognize(path, "image/tiff", None, limited).skipped == (3, 4)
 
 
 def test_a_page_that_takes_too_much_memory_is_skipped(tmp_path: Path, settings_of: ocr.Ocr) -> None:
     path = written(tmp_path, scans.png(Image.effect_noise((2000, 2000), 100)))
     small = replace(settings_of, limits=replace(settings_of.limits, memory_bytes=64 * MIB))
-    assert ocr.recognize(path, "image/png", None, small) == ocr.Recognized((), truncated=True)
+    assert ocr.recognize(path, "image/png", None, small) == ocr.Recognized((), 1, (1,), ())
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_tesseract_is_an_alternative(tmp_path: Path, settings_of: ocr.Ocr) -> No
     image.paste(0, (20, 30, 110, 40))
     path = written(tmp_path, scans.png(image))
     found = ocr.recognize(path, "image/png", None, replace(settings_of, engine="tesseract"))
-    assert found == ocr.Recognized(((None, "Total 42", (0.1, 0.3, 0.55, 0.4)),), truncated=False)
+    assert found == ocr.Recognized(((None, "Total 42", (0.1, 0.3, 0.55, 0.4)),), 1, (), ())
 
 
 def test_lines_become_paragraphs() -> None:
