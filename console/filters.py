@@ -480,8 +480,9 @@ class ResourceFilters(PagedFilters):
     q = _search_field(_("File name, user or ID"), 255)
     user = _text(_("User"), placeholder=_("User"))
     type = _choice(pgettext_lazy("of a file", "Type"), FILE_TYPES.items(), empty=_("All types"))
+    reading = _choice(_("Reading"), [("part", _("Read in part"))], empty=_("Any reading"))
     cause = forms.RegexField(r"\A[0-9a-f]{16}\Z", required=False)
-    narrowing = ("q", "user", "type")
+    narrowing = ("q", "user", "type", "reading")
 
 
 class UserFilters(Filters):

@@ -3,7 +3,7 @@
 An app connects its receiver to `changed` in its `tasks.py`. A receiver that raises undoes the change.
 """
 
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from django.db import transaction
@@ -31,7 +31,7 @@ changed = Signal()
 """Sent with `event_type`, `user_pk` and `data`: plain JSON with ids and our own causes, never with stored text."""
 
 
-def publish(event_type: EventType, user_pk: UUID, **data: str | list[str]) -> None:
+def publish(event_type: EventType, user_pk: UUID, **data: Any) -> None:
     """Send an event to all receivers.
 
     Raises: `TransactionManagementError` outside a transaction.

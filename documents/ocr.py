@@ -26,7 +26,7 @@ from core.limits.concurrency import FairSemaphore
 from core.messages import Translatable as _
 from documents import child
 from documents.document import MIB, Box, Limits, union
-from documents.reading import Note
+from documents.reading import Note, NoteCode
 
 LIMITS: Final = Limits(seconds=1800, page_seconds=120, memory_bytes=1536 * MIB, pdf_pages=500)
 """The time of one attempt and of one page, the resident memory, and the most pages of one document that are read."""
@@ -65,7 +65,7 @@ class Recognized:
 
     @property
     def notes(self) -> list[Note]:
-        found = {"pages_skipped": self.skipped, "recognition_doubtful": self.doubtful}
+        found: dict[NoteCode, tuple[int, ...]] = {"pages_skipped": self.skipped, "recognition_doubtful": self.doubtful}
         return [Note.of(code, pages) for code, pages in found.items() if pages]
 
 

@@ -5,11 +5,21 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from core.messages import Translatable
 from core.messages import Translatable as _
 
+NoteCode = Literal[
+    "text_cut",
+    "blocks_cut",
+    "words_lost",
+    "pages_skipped",
+    "pages_without_text",
+    "parts_skipped",
+    "images_skipped",
+    "recognition_doubtful",
+]
 MAX_NAMES: Final = 20
 _NAME_CHARACTERS: Final = 120
 _LOSS: Final = 0.02
@@ -17,14 +27,13 @@ _LOSS: Final = 0.02
 _WORD: Final = re.compile(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
-_SENTENCES: Final = {
+_SENTENCES: Final[Mapping[NoteCode, str]] = {
     "text_cut": _("The text is longer than %(count)s bytes: the rest was not read."),
     "blocks_cut": _("The text has more than %(count)s paragraphs: the rest was not read."),
     "words_lost": _("%(count)s words of the file are missing in its text."),
     "pages_skipped": _("Pages that could not be read: %(count)s (%(names)s)."),
     "pages_without_text": _("Pages without text whose pictures were not read: %(count)s (%(names)s)."),
     "parts_skipped": _("Attachments or parts that were not read: %(count)s (%(names)s)."),
-    "sheets_skipped": _("Sheets that were not read: %(count)s (%(names)s)."),
     "images_skipped": _("Images whose text was not read: %(count)s."),
     "recognition_doubtful": _("Pages whose recognized text is doubtful: %(count)s (%(names)s)."),
 }
@@ -34,14 +43,14 @@ WHOLE: Final = frozenset({"images_skipped", "recognition_doubtful"})
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that was left out or is doubtful. `names` are page numbers, or names of parts or sheets."""
+    """Something that was left out or is doubtful. `names` are page numbers, or names of parts."""
 
-    code: str
+    code: NoteCode
     count: int = 1
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, code: str, names: Sequence[object]) -> Self:
+    def of(cls, code: NoteCode, names: Sequence[object]) -> Self:
         """Return a note about all names, which keeps the first twenty."""
         return cls(code, len(names), tuple(str(name)[:_NAME_CHARACTERS] for name in names[:MAX_NAMES]))
 

@@ -68,7 +68,14 @@ class AttachedEngine(EmbeddedEngine):
             self.remote.send(owner, session, named)
         else:
             enqueue("retry_deliveries")
-        return AddResult("accumulated", len(messages), uuid.uuid4().hex, ingest.kept_as_text(messages, unread))
+        read = [(one.part, one.draft) for parts in drafts.values() for one in parts]
+        return AddResult(
+            "accumulated",
+            len(messages),
+            uuid.uuid4().hex,
+            ingest.kept_as_text(messages, unread),
+            readings=ingest.readings(messages, read),
+        )
 
     def _drafts_of(
         self, owner: Owner, session_id: str, message: Message, unread: list[tuple[ingest.Part, str]]

@@ -29,10 +29,11 @@ from operations.external import delivery_retry
 from remote import outbox, sources
 from resources import quarantine, storage
 from resources import queries as resources
+from resources.models import Resource
 from resources.services import storage_binding
 from store import derived
 from store.cover import is_attached
-from store.models import Memory
+from store.models import Memory, State
 from store.types import Owner
 
 Status = Literal["ok", "warning", "problem", "fixed"]
@@ -281,6 +282,16 @@ def _deliveries(_doctor: Doctor) -> _Found:
         yield "ok", "No files or messages need attention."
 
 
+def _readings(_doctor: Doctor) -> _Found:
+    """Count the files of which text is missing."""
+    live = Resource.objects.filter(state=State.LIVE)
+    if partial := live.filter(resources.READ_IN_PART).count():
+        text = f"{partial:,} files were read in part. The panel lists them, with what is missing, under Resources."
+        yield "warning", text
+    else:
+        yield "ok", "No file is known to have been read in part."
+
+
 def _clock(_doctor: Doctor) -> _Found:
     """Compare the clock with that of the database and with the last audit event."""
     now = timezone.now()
@@ -317,6 +328,7 @@ CHECKS: tuple[Callable[[Doctor], _Found], ...] = (
     _erasures,
     _engine,
     _deliveries,
+    _readings,
     _clock,
     _disk,
 )

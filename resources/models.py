@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import Final
+from typing import Any, Final
 
+import pydantic
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
+from pydantic import TypeAdapter
 
 from accounts.models import MemoryUser
 from core.background.leases import Leased
@@ -13,11 +16,22 @@ from core.ids import new_resource_id, resource_uri
 from core.localization import MessageField
 from core.persistence.checked_rows import CheckedModel
 from core.persistence.file_keys import FileKey, file_key
+from documents.reading import Reading, sentence
 from store.models import State, state_field, state_since_field
 from store.types import Owner
 
 DELETED: Final = "deleted"
 """The status in answers of a resource that is not live."""
+
+
+def check_reading(value: Any) -> None:
+    """Check the form of a stored reading, which an archive may bring. Raises: `ValidationError`."""
+    try:
+        stored = TypeAdapter(Reading).validate_python(value)
+    except pydantic.ValidationError as error:
+        raise ValidationError(_("must be what was read of a file")) from error
+    if stored.as_json() != value:
+        raise ValidationError(_("must be what was read of a file"))
 
 
 class Resource(CheckedModel, Leased):
@@ -85,6 +99,14 @@ class Resource(CheckedModel, Leased):
         _("flush sent at"), null=True, blank=True, help_text=_("After this time, it is never sent again.")
     )
     searchable_at = models.DateTimeField(_("searchable at"), null=True, blank=True)
+    reading = models.JSONField(
+        _("reading"),
+        null=True,
+        default=None,
+        editable=False,
+        validators=[check_reading],
+        help_text=_("What was read of the file; empty if an older version or a remote read it."),
+    )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
     state = state_field()
@@ -150,6 +172,27 @@ class Resource(CheckedModel, Leased):
     def public_status(self) -> str:
         """The status as answers show it."""
         return self.status if self.state == State.LIVE else DELETED
+
+    @property
+    def reading_in_words(self) -> dict[str, Any] | None:
+        """What was read of the file, each note with its sentence."""
+        if self.reading is None:
+            return None
+        notes = [{**note, "message": sentence(note)} for note in self.reading["notes"]]
+        return {**self.reading, "notes": notes}
+
+    @property
+    def anonymous_reading(self) -> dict[str, Any] | None:
+        """What was read of the file, without the names of its parts."""
+        if self.reading is None:
+            return None
+        notes = [{"code": note["code"], "count": note["count"]} for note in self.reading["notes"]]
+        return {**self.reading, "notes": notes}
+
+    @property
+    def is_read_in_part(self) -> bool:
+        """Return True if text of the file is known to be missing."""
+        return self.reading is not None and self.reading["is_partial"]
 
     @property
     def event_data(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet, Sum
@@ -18,6 +18,9 @@ from resources import storage
 from resources.models import UNFINISHED, Resource
 from store.models import Memory, State, owned_by, owner_values
 from store.types import Owner
+
+READ_IN_PART: Final = Q(reading__is_partial=True)
+"""The condition for files of which text is known to be missing."""
 
 _SEARCHABLE = """
     SELECT session_id AS value FROM resources_resource

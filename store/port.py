@@ -16,6 +16,7 @@ from core.errors import FieldError, GatewayError, Unreadable
 from core.messages import Translatable as _
 from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from core.persistence.database_errors import database_errors
+from documents.reading import Reading
 from store.models import Memory, PendingDeletion, Session
 from store.types import (
     ContentItem,
@@ -45,6 +46,15 @@ class KeptAsText(NamedTuple):
     cause: str
 
 
+class FileReading(NamedTuple):
+    """What was read of a file in a message. Positions count from 0."""
+
+    message: int
+    item: int
+    name: str
+    reading: Reading
+
+
 class Skipped(NamedTuple):
     """A message that was not stored, by its position from 0: it repeats a memory, or has no content (None)."""
 
@@ -58,7 +68,7 @@ class AddResult:
 
     `redacted` counts the values that were masked in texts, by kind, `thoughts` the parts that are not stored because a
     model reasons there. `warnings` are the parts that lost something, `kept_as_text` those that the engine could not
-    read.
+    read. `readings` has the files that were read now.
     """
 
     status: str
@@ -69,6 +79,7 @@ class AddResult:
     redacted: Mapping[str, int] = field(default_factory=dict)
     thoughts: int = 0
     warnings: Sequence[FieldError] = ()
+    readings: Sequence[FileReading] = ()
 
     @property
     def stored(self) -> int:
@@ -204,6 +215,11 @@ class Replay:
 
     batch_id: str
     drafts: tuple[Draft, ...]
+
+    @property
+    def reading(self) -> Reading | None:
+        """Return what was read of the message's first file."""
+        return next((draft.reading for draft in self.drafts if draft.reading), None)
 
     @property
     def memories(self) -> Sequence[Memory]:

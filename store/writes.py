@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from core.persistence import sql
+from documents.reading import Reading
 from store import attributes, derived, states
 from store.index import fact_pages, keyword
 from store.index.keyword import IndexEntry
@@ -40,17 +41,25 @@ class Cover(NamedTuple):
 class Draft:
     """Memories that are stored together or not at all, with index entries computed before the transaction.
 
-    If `first_id` exists already, the draft was stored before. `media` becomes pending with the first memory.
+    If `first_id` exists already, the draft was stored before. `media` becomes pending with the first memory. `reading`
+    says what was read of a file.
     """
 
     first_id: str
     memories: Sequence[Memory]
     entries: Sequence[IndexEntry]
     media: PendingMedia | None = None
+    reading: Reading | None = None
 
     @classmethod
-    def of(cls, first_id: str, memories: Sequence[Memory], media: PendingMedia | None = None) -> Self:
-        return cls(first_id, memories, [keyword.entry_of(memory) for memory in memories], media)
+    def of(
+        cls,
+        first_id: str,
+        memories: Sequence[Memory],
+        media: PendingMedia | None = None,
+        reading: Reading | None = None,
+    ) -> Self:
+        return cls(first_id, memories, [keyword.entry_of(memory) for memory in memories], media, reading)
 
 
 def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:

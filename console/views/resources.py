@@ -32,7 +32,7 @@ from operations.cleanup import purge
 from resources import services
 from resources.api.downloads import download
 from resources.models import DELETED, Resource
-from resources.queries import waiting_for_operator
+from resources.queries import READ_IN_PART, waiting_for_operator
 from resources.services import IncomingFile, Upload
 from store import browse
 from store.browse import Selection
@@ -53,6 +53,8 @@ def resources(request: HttpRequest) -> HttpResponseBase:
     rows = queries.narrowed(rows.select_related("user"), user__user_id=values["user"], content_type=values["type"])
     if values["q"]:
         rows = rows.filter(Q(filename__icontains=values["q"]) | Q(pk=values["q"]) | Q(user__user_id=values["q"]))
+    if values["reading"]:
+        rows = rows.filter(READ_IN_PART)
     by_state = queries.resources_by_status(rows)
     if values["state"] == DELETED:
         rows = rows.exclude(state=State.LIVE)

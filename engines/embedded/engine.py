@@ -62,10 +62,12 @@ class EmbeddedEngine(MemoryTable):
         drafts: list[writes.Draft] = []
         unread: list[tuple[ingest.Part, str]] = []
         read: list[ingest.Part] = []
+        readings: list[tuple[ingest.Part, writes.Draft | None]] = []
         with reading_for(owner.user_pk):
             for part in (part for first_id, part in parts.items() if first_id not in known):
                 try:
                     drafts.append(self._draft_of(part))
+                    readings.append((part, drafts[-1]))
                 except EngineError as error:
                     if not ingest.may_be_text(part, session_id):
                         raise
@@ -74,7 +76,13 @@ class EmbeddedEngine(MemoryTable):
                 else:
                     read += [part] if part.item and part.item.uri else []
         self._append(owner, session_id, drafts, read)
-        return AddResult("accumulated", len(messages), uuid.uuid4().hex, ingest.kept_as_text(messages, unread))
+        return AddResult(
+            "accumulated",
+            len(messages),
+            uuid.uuid4().hex,
+            ingest.kept_as_text(messages, unread),
+            readings=ingest.readings(messages, readings),
+        )
 
     @engine_call
     def describe(self, owner: Owner, session_id: str, message: Message) -> bool:

@@ -24,10 +24,11 @@ from documents import ocr
 from documents.document import Document, split
 from documents.mime_types import is_picture
 from documents.reader import read_document
+from documents.reading import Reading
 from engines.embedded import extraction_rules, llm, media
 from engines.embedded.fetching import Fetch
 from store.models import Memory
-from store.port import KeptAsText
+from store.port import FileReading, KeptAsText
 from store.types import ContentItem, Message, Owner
 from store.writes import Draft
 
@@ -79,12 +80,15 @@ def draft_of(part: Part, read: ReadDocument, fetch: Fetch) -> Draft:
         return Draft.of(part.first_id, [_media(part, item)])
     with nullcontext(item) if item.file else fetch(item) as fetched:
         if fetched.type not in {"image", "audio"}:
-            return Draft.of(part.first_id, _passages(part, fetched, read))
-        rows = [_media(part, fetched)]
+            rows, reading = _passages(part, fetched, read)
+            return Draft.of(part.first_id, rows, reading=reading)
+        rows, reading = [_media(part, fetched)], None
         if is_picture(fetched.mime_type):
             with suppress(Unreadable):  # a picture is remembered by name and description in any case
-                rows += _passages(part, fetched, read, first=1)
-    return Draft.of(part.first_id, rows, media.pending_of(item.file, item.mime_type) if item.file else None)
+                passages, reading = _passages(part, fetched, read, first=1)
+                rows += passages
+    pending = media.pending_of(item.file, item.mime_type) if item.file else None
+    return Draft.of(part.first_id, rows, pending, reading)
 
 
 def may_be_text(part: Part, session_id: str) -> bool:
@@ -103,9 +107,23 @@ def as_text(part: Part) -> Draft:
 
 def kept_as_text(messages: Sequence[Message], unread: Sequence[tuple[Part, str]]) -> list[KeptAsText]:
     """Return the places of parts that were kept as text, with the causes."""
+    return [KeptAsText(*place, cause) for part, cause in unread for place in _places(messages, part)]
+
+
+def readings(messages: Sequence[Message], read: Iterable[tuple[Part, Draft | None]]) -> list[FileReading]:
+    """Return the places and names of files, with what was read of them."""
     return [
-        KeptAsText(position, index, cause)
-        for part, cause in unread
+        FileReading(*place, part.item.name or "", draft.reading)
+        for part, draft in read
+        if part.item and draft and draft.reading
+        for place in _places(messages, part)
+    ]
+
+
+def _places(messages: Sequence[Message], part: Part) -> list[tuple[int, int]]:
+    """Return the positions of a part: of its message and of its item."""
+    return [
+        (position, index)
         for position, message in enumerate(messages)
         for index, item in enumerate(message.content)
         if (message, item) == (part.message, part.item)
@@ -177,14 +195,16 @@ def _media(part: Part, item: ContentItem) -> Memory:
     return _row(part, 0, text=text or item.type, chunk_index=0, payload=payload)
 
 
-def _passages(part: Part, item: ContentItem, read: ReadDocument, *, first: int = 0) -> list[Memory]:
-    """Return a memory for each passage of a file; `first` is the number of the first."""
+def _passages(
+    part: Part, item: ContentItem, read: ReadDocument, *, first: int = 0
+) -> tuple[list[Memory], Reading | None]:
+    """Return a memory for each passage of a file, and its reading; `first` is the number of the first."""
     if item.file is None:
-        return []
+        return [], None
     with files.local_copy(item.file) as path:
-        passages = split(read(path, item.mime_type or "application/octet-stream"))
+        document = read(path, item.mime_type or "application/octet-stream")
     rows = []
-    for number, passage in enumerate(passages, start=first):
+    for number, passage in enumerate(split(document), start=first):
         payload = _payload(part, item) | {
             "page": passage.page,
             "heading": passage.heading,
@@ -198,7 +218,7 @@ def _passages(part: Part, item: ContentItem, read: ReadDocument, *, first: int =
             payload["description"] = item.extras.get("description")
         text, _found = redact(passage.text, settings.MEMORY_GATEWAY_REDACT)
         rows.append(_row(part, number, text=text, chunk_index=number, payload=payload))
-    return rows
+    return rows, document.reading
 
 
 def _payload(part: Part, item: ContentItem) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from memories.services import lookup
 from operations.reingest.messages import engine_texts, has_purged, resource_of
 from operations.reingest.replacement import Changed, Done, replace
 from remote import outbox, resend
+from resources.models import Resource
 from resources.services.ingestion import message_of
 from store import derived_memories, writes
 from store.models import Memory, Session, State
@@ -31,6 +32,8 @@ def reread(session: Session) -> Done:
         replay = local_engine().replay(session.owner, session.session_id, message, "reread")
     except Unreadable:
         return Done(stayed=len(rows))
+    if replay.reading:
+        Resource.objects.filter(pk=resource.pk, state=State.LIVE).update(reading=replay.reading.as_json())
     if not replay.memories or engine_texts(rows) == [memory.text for memory in replay.memories]:
         return Done(stayed=len(rows))
     [message_id] = outbox.by_id(session.session_id, [message])

@@ -12,6 +12,7 @@ from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Problem
 from core.storable import check_text
 from documents.mime_types import ContentType
+from documents.reading import NoteCode
 
 MAX_TITLE_CHARS = 500
 MAX_DESCRIPTION_CHARS = 10_000
@@ -129,6 +130,30 @@ ResourceSessionId = Annotated[
 _STATUS = "`ingesting` (waiting or running), `extracted` (searchable), `empty` (no text found), `failed`"
 
 
+class ReadingNote(BaseModel):
+    """Something that was left out of a file's text, or is doubtful."""
+
+    code: NoteCode = Field(description="What it is, for programs.", examples=["pages_without_text"])
+    count: int = Field(
+        description="How many pages, parts, images or words; of a text that was cut, the limit.", examples=[1]
+    )
+    names: list[str] = Field(description="Page numbers or names of parts, at most 20.", examples=[["2"]])
+    message: str = Field(
+        description="What it is, in words.", examples=["Pages without text whose pictures were not read: 1 (2)."]
+    )
+
+
+class FileReading(BaseModel):
+    """What was read of a file."""
+
+    parser: str = Field(description="What read the file.", examples=["xberg"])
+    characters: int = Field(description="The length of its text.", examples=[5120])
+    pages: int | None = Field(description="The number of its pages or slides; null if it has none.", examples=[3])
+    pages_read: int | None = Field(description="How many of them were read.", examples=[2])
+    is_partial: bool = Field(description="True if text of the file is missing.", examples=[True])
+    notes: list[ReadingNote] = Field(description="What was left out or is doubtful.")
+
+
 class ResourceAnswer(BaseModel):
     """A resource and the status of its ingestion."""
 
@@ -136,6 +161,9 @@ class ResourceAnswer(BaseModel):
     session_id: ResourceSessionId
     uri: ResourceUri
     status: str = Field(description=f"{_STATUS} or `deleted`.", examples=["extracted"])
+    reading: FileReading | None = Field(
+        None, description="What was read of the file, if text of it is missing; absent otherwise.", examples=[None]
+    )
 
 
 class RegisteredAnswer(ResourceAnswer):
@@ -180,6 +208,9 @@ class ResourceItem(BaseModel):
     app_id: AppId
     project_id: ProjectId
     remote: RemoteView = Field(description="How far the file is at the remote.")
+    reading: FileReading | None = Field(
+        None, description="What was read of the file; null until then, or if a remote or an older version read it."
+    )
 
 
 class ResourceList(BaseModel):

@@ -280,6 +280,7 @@ def _summary(resource: Resource) -> dict[str, Any]:
         "session_id": resource.session_id,
         "uri": resource.uri,
         "status": _status_of(resource),
+        **({"reading": resource.reading_in_words} if resource.is_read_in_part else {}),
     }
 
 
@@ -318,6 +319,7 @@ def _item(resource: Resource, state: RemoteState) -> dict[str, Any]:
         "app_id": resource.app_id,
         "project_id": resource.project_id,
         "remote": state.as_json(),
+        "reading": resource.reading_in_words,
     }
 
 

@@ -17,6 +17,7 @@ from core.background.tasks import enqueue
 from core.crypto import Purpose, Undecryptable
 from core.events import EventType, publish
 from core.monitoring import INGESTION_SECONDS
+from documents.reading import Reading
 from resources import queries
 from resources.models import UNFINISHED, Resource
 from store.models import State, owned_by
@@ -147,7 +148,8 @@ _EVENTS: Final[Mapping[Resource.Status, EventType]] = {
 
 
 def _publish_status(resource: Resource, status: Resource.Status) -> None:
-    publish(_EVENTS[status], resource.user_id, **resource.event_data)
+    reading = {} if status == Resource.Status.FAILED else {"reading": resource.anonymous_reading}
+    publish(_EVENTS[status], resource.user_id, **resource.event_data, **reading)
 
 
 def note_searchable(owner: Owner, session_id: str, at: datetime) -> None:
@@ -165,10 +167,15 @@ def retry_delay(attempts: int, longest: timedelta = LONGEST_RETRY) -> timedelta:
     return delay * random.uniform(0.5, 1.0)  # noqa: S311  spreads load, guards nothing
 
 
-def note_flush_sent(resource: Resource, now: datetime) -> bool:
-    """Record that the engine has the file; return False if the resource was deleted or its lease was lost."""
+def note_flush_sent(resource: Resource, now: datetime, reading: Reading | None) -> bool:
+    """Record that the engine has the file, and what was read of it, unless it had it before (None).
+
+    Return False if the resource was deleted or its lease was lost.
+    """
     resource.flush_sent_at = now
-    return bool(held(resource).update(flush_sent_at=now))
+    if reading is not None:
+        resource.reading = reading.as_json()
+    return bool(held(resource).update(flush_sent_at=now, reading=resource.reading))
 
 
 def _unchanged(seen: Resource) -> QuerySet[Resource]:

@@ -205,6 +205,7 @@ def purge(resource_id: str, *, actor: Actor, condition: Q = IN_TRASH, engine: En
             updated_at=now,
             attempts=0,
             retry_at=now,
+            reading=None,
             **_INTERRUPTED,
         )
         if not changed:

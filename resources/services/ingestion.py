@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -40,7 +40,7 @@ from resources.services.claims import (
 from resources.services.deletion import finish_deletion
 from store.cover import is_attached
 from store.models import State
-from store.port import Engine, require_allowed_address
+from store.port import Engine, FileReading, require_allowed_address
 from store.types import ContentItem, Message
 
 logger = logging.getLogger("memory_gateway.resources")
@@ -157,12 +157,14 @@ def _add_and_flush(resource: Resource, work: _Work) -> Outcome:
     was_flushed = resource.flush_sent_at is not None
     is_readable = work.ingest_uri is not None or _has_durable_source(resource)
     can_add_again = not is_attached() and is_readable
+    readings: Sequence[FileReading] = ()
     if can_add_again or not was_flushed:
         # This engine says itself what it cannot read, and does not read pictures.
         durable_uri = None if is_attached() else resource.source_uri or None
         message = message_of(resource, work.ingest_uri or durable_uri)
-        _call_with_retries(lambda: work.engine.add(owner, session_id, [message]), work)
-    if not note_flush_sent(resource, work.clock()):
+        added, _failures = _call_with_retries(lambda: work.engine.add(owner, session_id, [message]), work)
+        readings = added.readings
+    if not note_flush_sent(resource, work.clock(), readings[0].reading if readings else None):
         raise _LeaseLost
     flushed, failures = _call_with_retries(lambda: work.engine.flush(owner, session_id), work)
     if flushed.status == "extracted":
