@@ -30,12 +30,25 @@ class MemoryUser(CheckedModel):
     id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
     user_id = models.CharField(_("user ID"), max_length=64, unique=True, help_text=_("Chosen by the application."))
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    next_expiry_at = models.DateTimeField(
+        _("next expiry at"),
+        null=True,
+        editable=False,
+        help_text=_("No memory or session of the user expires before."),
+    )
 
     class Meta:
         verbose_name = _("memory user")
         verbose_name_plural = _("memory users")
         ordering = ("user_id",)
         default_permissions = ("add", "view", "export", "erase")
+        indexes = [
+            models.Index(
+                fields=["next_expiry_at"],
+                condition=models.Q(next_expiry_at__isnull=False),
+                name="user_by_next_expiry",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.user_id

@@ -20,7 +20,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, UUIDField
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from accounts import authority
+from accounts import authority, expiry
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, OAuthClient, OAuthConnection, OAuthToken, Principal, UserKey
 from accounts.services import OAUTH_PREFIX, digest_of, live_key_condition, record_use
@@ -224,6 +224,8 @@ def authenticate(plaintext: str, resource: str) -> Access:
     record_use(OAuthConnection.objects.filter(pk=token.connection_id))
     user = token.connection.user
     principal = Principal(user.pk, user.user_id, token.connection_id)
+    if user.next_expiry_at is not None and user.next_expiry_at <= timezone.now():
+        expiry.end_due(user.pk)
     return Access(principal, _actor(token.connection_id), tuple(token.scopes.split()))
 
 

@@ -25,7 +25,7 @@ from remote.everos import EverOS
 from store import sessions, writes
 from store.models import Memory, Session, State
 from store.port import AddResult, FlushResult, FlushStatus, Health, engine_call
-from store.types import Message, Owner, SearchRequest, SearchResult
+from store.types import KEPT, Message, NewExpiry, Owner, SearchRequest, SearchResult
 
 logger = logging.getLogger("memory_gateway.remote")
 
@@ -50,7 +50,9 @@ class AttachedEngine(EmbeddedEngine):
         self.remote = remote
 
     @engine_call
-    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+    def add(
+        self, owner: Owner, session_id: str, messages: Sequence[Message], *, expires_at: NewExpiry = KEPT
+    ) -> AddResult:
         """Store messages, which are sent later. A message that was stored before a remote was attached is not sent.
 
         The file of a resource that cannot be read here is sent at once. Raises: `EngineRefused` for a deleted session;
@@ -60,7 +62,10 @@ class AttachedEngine(EmbeddedEngine):
         unread: list[tuple[ingest.Part, str]] = []
         drafts = {one: self._drafts_of(owner, session_id, message, unread) for one, message in named.items()}
         with transaction.atomic():
+            new = [one.draft for parts in drafts.values() for one in parts if one.draft is not None]
+            writes.note_expiry(owner, new, expires_at)
             session = remote_sessions.claim(owner, session_id)
+            sessions.set_expiry(session, expires_at)
             known = outbox.known(session, named)
             stored = _store(owner, session, {one: parts for one, parts in drafts.items() if one not in known})
             outbox.record(session, {one: _without(named[one], unread) for one in stored}, stored)

@@ -114,8 +114,8 @@ def has_hidden_or_edited_memories(owner: Owner) -> bool:
 class Event(NamedTuple):
     """An event in a memory's history.
 
-    `action` is original, override, override_undo, delete, restore or superseded; `by` is the kind of the actor and
-    `actor` its name, empty if unknown.
+    `action` is original, override, override_undo, delete, expire, restore or superseded; `by` is the kind of the actor
+    and `actor` its name, empty if unknown.
     """
 
     at: datetime
@@ -163,7 +163,8 @@ def history(owner: Owner, memory_id: str) -> list[Event]:
     for tombstone in Tombstone.objects.filter(owned_by(owner), memory_id=memory_id):
         values = {"tombstone_id": tombstone.tombstone_id}
         deleted = {**values, "reason": tombstone.reason}
-        events.append(Event(tombstone.created_at, "delete", tombstone.actor_kind, deleted, tombstone.actor))
+        action = "expire" if tombstone.is_expiry else "delete"
+        events.append(Event(tombstone.created_at, action, tombstone.actor_kind, deleted, tombstone.actor))
         if tombstone.undone_at is not None:
             restored_by = tombstone.undone_by_kind, tombstone.undone_by
             events.append(Event(tombstone.undone_at, "restore", restored_by[0], values, restored_by[1]))

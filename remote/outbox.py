@@ -619,8 +619,10 @@ def message_id_of(session_id: str, message: Message) -> str:
 def as_json(message: Message) -> dict[str, Any]:
     """Return the message as JSON data, with files as keys."""
     content = [_item_as_json(item) | {"file": str(item.file) if item.file else None} for item in message.content]
+    expires_at = {"expires_at": message.expires_at.isoformat()} if message.expires_at else {}
     plain = {name: value for name, value in asdict(message).items() if value or name not in {TAGS, METADATA}}
-    return {**plain, "content": content}
+    del plain["expires_at"]
+    return {**plain, "content": content, **expires_at}
 
 
 def _item_as_json(item: ContentItem) -> dict[str, Any]:
@@ -634,4 +636,6 @@ def message_from(plain: dict[str, Any]) -> Message:
         ContentItem(**{**item, "file": file_key(item["file"]) if item["file"] else None}) for item in plain["content"]
     ]
     tool_calls = tuple(plain.get("tool_calls", ()))
-    return Message(**{**plain, "content": tuple(content), "tool_calls": tool_calls})
+    expires_at = datetime.fromisoformat(plain["expires_at"]) if plain.get("expires_at") else None
+    fields = {"content": tuple(content), "tool_calls": tool_calls, "expires_at": expires_at}
+    return Message(**{**plain, **fields})

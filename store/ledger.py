@@ -6,7 +6,7 @@ because extraction and ingestion decide too.
 
 import hashlib
 import secrets
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from django.db import models
 from django.db.models import Q
@@ -30,6 +30,10 @@ def new_override_id() -> str:
 def digest_of(text: str) -> str:
     """Return the digest by which a tombstone remembers the text of a source."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+EXPIRY: Final = Actor.system("expiry")
+"""The actor of the deletion of what has expired."""
 
 
 class Decision(CheckedModel, Owned):
@@ -79,9 +83,9 @@ class _Deletions(_Rows):
 class Tombstone(Decision):
     """A reason to hide a memory, else a resource, else a session: the first of the three ids that is set.
 
-    Users and operators make the kind `deleted`, models `superseded`. The other kinds follow from the decision `cause`
-    and end with it; no trash lists them. A copy deleted with a memory names its deletion as `cause`. `other_id`:
-    the source, derived or newer memory. `other_digest`: of the text that the memory was derived from;
+    Users, operators and an expiry make the kind `deleted`, models `superseded`. The other kinds follow from the
+    decision `cause` and end with it; no trash lists them. A copy deleted with a memory names its deletion as `cause`.
+    `other_id`: the source, derived or newer memory. `other_digest`: of the text that the memory was derived from;
     `source_corrected` ends when its source has it again.
 
     `objects` are the deletions of memories and sessions, as the trash lists them; `ledger` are all rows.
@@ -158,6 +162,11 @@ class Tombstone(Decision):
 
     def __str__(self) -> str:
         return self.memory_id or self.resource_id or self.session_id
+
+    @property
+    def is_expiry(self) -> bool:
+        """Return True if nobody made it: its subject has expired."""
+        return (self.actor_kind, self.actor) == (EXPIRY.kind, EXPIRY.name)
 
     @property
     def target(self) -> Literal["memory", "session", "resource"]:

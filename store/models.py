@@ -56,11 +56,6 @@ IS_LIVE: Final = IN_LIVE_SESSION & Q(state=State.LIVE)
 """Memories that are not deleted, by themselves or with their session."""
 
 
-def is_shown_at(now: datetime) -> Q:
-    """Return the condition under which memories are shown: they and their sessions are live and not expired."""
-    return IS_LIVE & ~Q(Q(expires_at__lte=now) | Q(session__expires_at__lte=now))
-
-
 def owned_by(owner: Owner) -> models.Q:
     """Return the condition on user and scope, which every query of memories and sessions needs."""
     return models.Q(user_id=owner.user_pk, app_id=owner.app_id, project_id=owner.project_id)
@@ -128,7 +123,11 @@ class Session(CheckedModel):
                 condition=~models.Q(state="live"),
                 name="session_closed",
             ),
-            models.Index(fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="session_expiring"),
+            models.Index(
+                fields=["user", "state", "expires_at"],
+                condition=models.Q(expires_at__isnull=False),
+                name="session_by_expiry",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -280,7 +279,11 @@ class Memory(CheckedModel):
             # The trash.
             models.Index(fields=["created_at_ms", "id"], condition=~_LIVE, name="memory_in_trash"),
             # What expires next.
-            models.Index(fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="memory_expiring"),
+            models.Index(
+                fields=["user", "state", "expires_at"],
+                condition=models.Q(expires_at__isnull=False),
+                name="memory_by_expiry",
+            ),
         ]
 
     def __str__(self) -> str:

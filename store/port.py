@@ -19,10 +19,12 @@ from core.persistence.database_errors import database_errors
 from documents.reading import Reading
 from store.models import Memory, PendingDeletion, Session
 from store.types import (
+    KEPT,
     ContentItem,
     ListPage,
     ListRequest,
     Message,
+    NewExpiry,
     Owner,
     SearchRequest,
     SearchResult,
@@ -122,11 +124,13 @@ class Engine(Protocol):
     label: str
     """"embedded" or "remote", for pages and metrics."""
 
-    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+    def add(
+        self, owner: Owner, session_id: str, messages: Sequence[Message], *, expires_at: NewExpiry = KEPT
+    ) -> AddResult:
         """Append messages to the session's buffer. Equal (session, sender, role, time, content) is one message.
 
-        An address that cannot be read is kept as text, unless it is the file of a resource's session. Raises:
-        `EngineRefused` for a deleted session.
+        `expires_at` is when the session expires. An address that cannot be read is kept as text, unless it is the file
+        of a resource's session. Raises: `EngineRefused` for a deleted session.
         """
 
     def describe(self, owner: Owner, session_id: str, message: Message) -> bool:

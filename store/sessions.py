@@ -13,7 +13,7 @@ from core.ids import check_session_id, parse_session_id
 from core.messages import Translatable as _
 from core.persistence.sql import moment_value
 from store.models import Session, State, owned_by, owner_columns, owner_values
-from store.types import Owner
+from store.types import KEPT, NewExpiry, Owner
 
 # Plain SQL, because every add waits for it.
 _OPEN = """
@@ -52,6 +52,12 @@ def mark_purged(owner: Owner, session_id: str, now: datetime) -> Session:
             session.state, session.state_since = State.PURGED, now
             session.save(update_fields=["state", "state_since"])
     return session
+
+
+def set_expiry(session: Session, expires_at: NewExpiry) -> None:
+    """Set when a locked session expires; None: never."""
+    if expires_at is not KEPT:
+        Session.objects.filter(pk=session.pk).update(expires_at=expires_at)
 
 
 def lock_decisions(owner: Owner) -> None:

@@ -1,8 +1,9 @@
 """The state of a row, and since when it has it, as its open tombstones say.
 
 `columns_of`, `columns_of_memory` and `resources.states` compute them, and `Target.refresh` writes them after
-every decision and its end; `Target.wrong` checks rows by the same functions. The order is purged, trashed,
-superseded, expired, live. A purge cannot end, so the row itself records it.
+every decision and its end; `Target.wrong` checks rows by the same functions. The order is purged, trashed or
+expired, superseded, live. A purge cannot end, so the row itself records it. What expires gets a deletion by
+`store.ledger.EXPIRY`: no state depends on the clock.
 """
 
 from collections import defaultdict
@@ -11,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.utils import timezone
 
-from store.ledger import Tombstone
+from store import expiry
+from store.ledger import EXPIRY, Tombstone
 from store.models import Memory, Session, State, owned_by
 from store.types import Owner
 
@@ -22,6 +23,7 @@ _SCOPE: Final = ("user_id", "app_id", "project_id")
 _Kind = Tombstone.Kind
 _RANKS: Final = {kind: rank for rank, kind in enumerate(_Kind)}
 _CHECKED_AT_ONCE: Final = 1000
+_EXPIRY: Final = (EXPIRY.kind, EXPIRY.name)
 _HAS_TIME: Final = Q(state_since__isnull=False)
 
 
@@ -52,11 +54,15 @@ def columns_of(row: Any, tombstones: Sequence[Any]) -> Columns:
     if row.state == State.PURGED:
         return {"state": State.PURGED}
     if first := deciding(tombstones):
-        state = State.SUPERSEDED if first.kind == _Kind.SUPERSEDED else State.TRASHED
-        return {"state": state, "state_since": first.created_at}
-    if row.expires_at and row.expires_at <= timezone.now():
-        return {"state": State.EXPIRED, "state_since": row.expires_at}
+        return {"state": _state_of(first), "state_since": first.created_at}
     return {"state": State.LIVE, "state_since": None}
+
+
+def _state_of(tombstone: Any) -> State:
+    if tombstone.kind == _Kind.SUPERSEDED:
+        return State.SUPERSEDED
+    is_expiry = tombstone.kind == _Kind.DELETED and (tombstone.actor_kind, tombstone.actor) == _EXPIRY
+    return State.EXPIRED if is_expiry else State.TRASHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +82,18 @@ class Target:
     def refresh(self, rows: QuerySet[Any], tombstones: QuerySet[Any] | None = None) -> int:
         """Set the columns of rows to what their open tombstones say; return how many rows have changed.
 
-        Two statements, and one for each group of equal new values. A migration gives the `tombstones` of its time.
+        Two statements, one for each group of equal new values, and one for each user of whom a row can expire. A
+        migration gives the `tombstones` of its time.
         """
         groups: dict[tuple[tuple[str, Any], ...], list[Any]] = defaultdict(list)
+        expiring: list[Any] = []
         for row, columns in self.wrong(rows, tombstones):
             groups[tuple(columns.items())].append(row.pk)
+            if columns["state"] in expiry.EXPIRING_STATES:
+                expiring.append(row)
         for values, keys in groups.items():
             QuerySet(rows.model, using=rows.db).filter(pk__in=keys).update(**dict(values))
+        expiry.note(expiring)
         return sum(map(len, groups.values()))
 
     def wrong(self, rows: QuerySet[Any], tombstones: QuerySet[Any] | None = None) -> Iterator[tuple[Any, Columns]]:

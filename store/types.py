@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import Enum
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
@@ -38,6 +39,17 @@ NOT_REPLACED: Final = "not_replaced"
 """The field of a memory's payload that holds a person's decision: no newer memory replaces it."""
 FILE_SPAN_MS: Final = 10_000
 """Milliseconds reserved in a session for the parts of one file, as each part needs a separate time."""
+
+
+class Kept(Enum):
+    """The value of an `expires_at` that a call leaves as it is."""
+
+    KEPT = "kept"
+
+
+KEPT: Final = Kept.KEPT
+NewExpiry = datetime | None | Kept
+"""A new time, None for never, or `KEPT`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +108,8 @@ class Message:
 
     `tool_calls` are as OpenAI's API writes them: `{"id", "type", "function": {"name", "arguments"}}`. `is_participant`:
     a person other than the user wrote it, with the role `user`. It is a memory of the user nevertheless.
-    `utc_offset`: the minutes from UTC where and when it was written, which decide on its day.
+    `utc_offset`: the minutes from UTC where and when it was written, which decide on its day. `expires_at` is when its
+    memories expire.
     """
 
     sender_id: str
@@ -110,6 +123,7 @@ class Message:
     utc_offset: int = 0
     tags: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    expires_at: datetime | None = None
 
     @property
     def envelope(self) -> dict[str, Any]:

@@ -2,19 +2,21 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, NamedTuple, Self
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
+from accounts.expiry import lower
 from core.persistence import sql
 from documents.reading import Reading
-from store import attributes, derived, states
+from store import attributes, derived, expiry, states
 from store.index import fact_pages, keyword
 from store.index.keyword import IndexEntry
 from store.ledger import Tombstone
 from store.models import IndexStatistics, Memory, PendingMedia, owned_by, owner_values
-from store.types import Owner
+from store.types import NewExpiry, Owner
 
 _SESSION_STATE = """
     SELECT COALESCE(MAX(seq) + 1, 0) AS number, '' AS memory_id, 0 AS part FROM store_memory WHERE session_id = %s
@@ -71,6 +73,14 @@ def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
     return set(found.values_list("memory_id", flat=True))
 
 
+def note_expiry(owner: Owner, drafts: Iterable[Draft], of_session: NewExpiry) -> None:
+    """Lower the user's bound before a session is locked, to which drafts are appended that expire, or that expires."""
+    times = [memory.expires_at for draft in drafts for memory in draft.memories if memory.expires_at]
+    times += [of_session] if isinstance(of_session, datetime) else []
+    if times:
+        lower(owner.user_pk, min(times))
+
+
 def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> list[Draft]:
     """Append drafts to a session (row id) that the caller has locked; return the new ones.
 
@@ -95,7 +105,10 @@ def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[IndexEntry] | None = None) -> None:
-    """Save new memories of an owner and index them. Call inside a transaction, best with entries computed before it."""
+    """Save new memories of an owner and index them. Call inside a transaction, best with entries computed before it.
+
+    For memories that expire, call `note_expiry` before the session is locked.
+    """
     if entries is None:
         entries = [keyword.entry_of(memory) for memory in memories]
     for memory, entry in zip(memories, entries, strict=True):
@@ -104,6 +117,7 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[IndexEntr
     with connection.cursor() as cursor:
         sql.insert(cursor, memories)
     derived.add(owner, dict(zip(memories, entries, strict=True)))
+    expiry.note(memories)
 
 
 def replace(
@@ -142,6 +156,8 @@ def save(owner: Owner, memories: Collection[Memory], fields: Collection[str]) ->
     _write_facts(owner, memories, fields)
     if "payload" in fields:
         attributes.write(owner, memories)
+    if "expires_at" in fields:
+        expiry.note(memories)
 
 
 def set_cover(owner: Owner, covers: Mapping[str, Cover]) -> None:

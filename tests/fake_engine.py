@@ -27,7 +27,7 @@ class RecordingEngine:
     calls: list[tuple[str, str]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+    def add(self, owner: Owner, session_id: str, messages: Sequence[Message], **_: object) -> AddResult:
         self._call("add", session_id)
         self.during_add()
         with self._lock:

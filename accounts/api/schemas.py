@@ -1,9 +1,11 @@
 """Common parts of request bodies and queries, and the bodies and responses of `/users`."""
 
+from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from django.utils import timezone
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from accounts.services import DEFAULT_GRACE, MAX_GRACE, MAX_LABEL_CHARS
 from core.ids import Name
@@ -85,6 +87,16 @@ def _require_text(value: object) -> object:
 
 
 Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_require_text)]
+
+
+def _future_second(value: datetime) -> datetime:
+    """Return a time in whole seconds, as answers show it. Raises: `ValueError` for one that has passed."""
+    if value <= timezone.now():
+        raise ValueError(_("must be in the future"))
+    return value.replace(microsecond=0)
+
+
+FutureMoment = Annotated[Moment, AfterValidator(_future_second)]
 
 
 class CreateUserBody(Body):

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import authority, tokens
+from accounts import authority, expiry, tokens
 from accounts.api import limits
 from accounts.api.authentication import UserKeyAuthentication, address_of, bearer, caller
 from accounts.api.openapi import BearerScheme, request_body, success
@@ -125,6 +125,7 @@ class ToolAuthentication(BaseAuthentication):
             raise Forbidden(f"missing scope: {tokens.WRITE}")
         if not tokens.may(holder, authority.VIEW):
             raise Forbidden(f"missing permission: {authority.VIEW}")
+        expiry.end_all_due()
         owner = owner_for(holder)
         principal = Principal(owner.user_pk, owner.user_id, holder.token_id or _NO_KEY)
         return principal, Presented(holder.actor, partial(tokens.may, holder))

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from accounts import tokens
+from accounts import expiry, tokens
 from accounts.authority import ADD, DELETE, VIEW
 from accounts.tokens import ADMIN, READ, WRITE, TokenPrincipal
 from agents import tools
@@ -95,6 +95,7 @@ def call(peer: Peer, request: Request) -> dict[str, Any]:
         raise invalid(f"unknown method: {request.method[:_SHOWN_CHARS]}")
     try:
         _require(peer.principal, method.permission)
+        expiry.end_all_due()
         return method.run(peer.principal, request.params)
     except Failure:
         raise

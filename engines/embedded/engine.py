@@ -19,7 +19,7 @@ from store.models import Memory, Session, State, owned_by
 from store.port import AddResult, FlushResult, Replay, engine_call
 from store.search.retrieval import retrieve
 from store.table import MemoryTable
-from store.types import Message, Owner, SearchRequest, SearchResult
+from store.types import KEPT, Message, NewExpiry, Owner, SearchRequest, SearchResult
 from store.vectors import fill
 from store.vectors.client import wanted_model
 
@@ -49,7 +49,9 @@ class EmbeddedEngine(MemoryTable):
         self._clock = clock
 
     @engine_call
-    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+    def add(
+        self, owner: Owner, session_id: str, messages: Sequence[Message], *, expires_at: NewExpiry = KEPT
+    ) -> AddResult:
         """Append messages, searchable at once. Documents are fetched and read before the transaction begins.
 
         Raises: `EngineRefused` for a deleted session, `Unreadable` and `EngineUnavailable` for stored files and those
@@ -75,7 +77,7 @@ class EmbeddedEngine(MemoryTable):
                     drafts.append(ingest.as_text(part))
                 else:
                     read += [part] if part.item and part.item.uri else []
-        self._append(owner, session_id, drafts, read)
+        self._append(owner, session_id, drafts, read, expires_at)
         return AddResult(
             "accumulated",
             len(messages),
@@ -100,12 +102,19 @@ class EmbeddedEngine(MemoryTable):
         return ingest.draft_of(part, self._read_resource if is_resource else self._read, self._fetch)
 
     def _append(
-        self, owner: Owner, session_id: str, drafts: Sequence[writes.Draft], described: Sequence[ingest.Part]
+        self,
+        owner: Owner,
+        session_id: str,
+        drafts: Sequence[writes.Draft],
+        described: Sequence[ingest.Part],
+        expires_at: NewExpiry = KEPT,
     ) -> None:
         """Append to a session, and remove the descriptions of these parts."""
         former = [ingest.description_id(part) for part in described]
         with transaction.atomic():
+            writes.note_expiry(owner, drafts, expires_at)
             session = sessions.locked(owner, session_id)
+            sessions.set_expiry(session, expires_at)
             if former:
                 writes.remove(owner, list(Memory.objects.filter(owned_by(owner), memory_id__in=former)))
             writes.append(owner, session.pk, drafts)

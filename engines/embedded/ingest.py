@@ -238,6 +238,7 @@ def _row(part: Part, number: int, **fields: Any) -> Memory:
         sender_id=part.message.sender_id,
         agent_id="" if part.message.role == "user" else part.message.sender_id[:_MAX_SPEAKER_CHARS],
         created_at_ms=part.message.timestamp_ms,
+        expires_at=part.message.expires_at,
         origin=Memory.Origin.EMBEDDED,
         **fields,
     )

@@ -19,7 +19,7 @@ from memories.services.excerpts import MAX_CHARS, Budget, Excerpt, excerpt
 from memories.services.scoped_hits import ScopedHit
 from memories.services.search import SearchAnswer
 from remote.queries import RemoteState
-from store.models import Memory, Session
+from store.models import Memory, Session, State
 from store.neighbors import Neighbor
 from store.port import AddResult, FlushResult
 from store.types import Hit, ListPage, Owner, Role, StoredMemory
@@ -219,6 +219,7 @@ def memory(stored: StoredMemory, overrides: Mapping[str, str], *, with_labels: b
         "deleted_at": isoformat_or_none(stored.state_since),
         **(stored.labels if with_labels else {}),
         **({"expires_at": isoformat(stored.expires_at)} if stored.expires_at else {}),
+        "state": stored.state,
     }
 
 
@@ -257,6 +258,8 @@ def trash_item(tombstone: Tombstone) -> dict[str, Any]:
         "text": row.text if row else None,
         "reason": tombstone.reason,
         "deleted_at": isoformat(tombstone.created_at),
+        "state": (State.EXPIRED if tombstone.is_expiry else State.TRASHED).value,
+        **({"expires_at": isoformat(row.expires_at)} if row and row.expires_at else {}),
     }
 
 
@@ -270,5 +273,7 @@ def session(found: Session, counted: Mapping[str, int], remote: RemoteState) -> 
         "flushed_at": isoformat_or_none(found.flushed_at),
         "searchable_at": isoformat_or_none(found.searchable_at),
         "deleted_at": isoformat_or_none(found.state_since),
+        **({"expires_at": isoformat(found.expires_at)} if found.expires_at else {}),
+        "state": found.state,
         "remote": remote.as_json(),
     }

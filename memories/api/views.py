@@ -45,6 +45,7 @@ from memories.api.schemas import facts as fact_schemas
 from memories.api.schemas import memories as schemas
 from memories.api.schemas import messages as message_schemas
 from memories.api.schemas import search as search_schemas
+from memories.api.schemas.messages import given_expiry
 from memories.services import decisions, lookup
 from memories.services.add import add, flush
 from memories.services.excerpts import Budget
@@ -55,7 +56,7 @@ from memories.services.search_log import logged_search
 from memories.services.zones import filters_now, unknown_zone
 from remote import queries as remote
 from store.models import Memory
-from store.types import Owner, StoredMemory
+from store.types import KEPT, Owner, StoredMemory
 
 FEW_RESULTS = 3
 LEFT_OUT = _("The default search scopes leave out your other sessions. Add all_user_memory to scope to search them.")
@@ -200,19 +201,26 @@ class MemoryViewSet(ViewSet):
     )
     @conditional
     def override(self, request: Request, memory_id: str) -> Response:
-        """Replace the text, the category or the importance of a memory. The original stays in its history."""
+        """Replace the text, the category or the importance of a memory, or set when it expires.
+
+        The original text stays in its history.
+        """
         body = parse(schemas.OverrideBody, request.data)
         principal, ref, values = caller(request), body.memory_ref(memory_id), body.override_values()
         read, actor = partial(_memory, principal.user_pk, ref), Actor.key(principal)
         copies: dict[str, Any] = {}
+        override = None
         with if_unchanged(request, read, is_read_after=True):
-            if body.copies:
+            if values and body.copies:
                 override, copy_ids, _changes = decisions.override_copies(principal.user_pk, ref, values, actor=actor)
                 copies = rendering.copies(copy_ids)
-            else:
+            elif values:
                 override = decisions.override(principal.user_pk, ref, values, actor=actor)
+            if (expires_at := given_expiry(body)) is not KEPT:
+                decisions.set_expiry(principal.user_pk, ref, expires_at, actor=actor)
             etag = etag_of(read())
-        answer = {"memory_id": memory_id, "override_id": override.override_id, "status": "active", **copies}
+        override_id = override and override.override_id
+        answer = {"memory_id": memory_id, "override_id": override_id, "status": "active", **copies}
         return Response(answer, headers={"ETag": etag})
 
     @extend_schema(
@@ -289,7 +297,7 @@ class MemoryViewSet(ViewSet):
         operation_id="restore_memory",
         summary="Restore a memory",
         parameters=[_MEMORY_ID],
-        request=request_body(schemas.MemoryBody),
+        request=request_body(schemas.RestoreBody),
         responses={
             200: success(schemas.Restored, "The memory that was restored.", status="restored"),
             **problems(404, 409, 412, 422),
@@ -298,11 +306,15 @@ class MemoryViewSet(ViewSet):
     @idempotent(in_transaction=True)
     @conditional
     def restore(self, request: Request, memory_id: str) -> Response:
-        """Restore a memory from the trash with the copies deleted with it, or one that a newer memory superseded."""
-        body = parse(schemas.MemoryBody, request.data)
+        """Restore a memory from the trash with the copies deleted with it, or one that a newer memory superseded.
+
+        One that has expired needs a new `expires_at`, or null.
+        """
+        body = parse(schemas.RestoreBody, request.data)
         principal, ref = caller(request), body.memory_ref(memory_id)
         with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
-            restored = decisions.restore(principal.user_pk, ref, actor=Actor.key(principal))
+            expires_at, actor = given_expiry(body), Actor.key(principal)
+            restored = decisions.restore(principal.user_pk, ref, expires_at=expires_at, actor=actor)
         tombstone_id = restored[0].tombstone_id if restored else None
         copies = rendering.copies([one.memory_id for one in restored[1:]]) if restored[1:] else {}
         return Response({"memory_id": memory_id, "tombstone_id": tombstone_id, "status": "restored", **copies})
@@ -514,7 +526,7 @@ class SessionViewSet(ViewSet):
         operation_id="restore_session",
         summary="Restore a session",
         parameters=[_SESSION_ID],
-        request=request_body(schemas.SessionBody),
+        request=request_body(schemas.SessionRestoreBody),
         responses={
             200: success(schemas.SessionDecided, "The deletion that was undone.", status="restored"),
             **problems(404, 409, 412, 422),
@@ -523,12 +535,16 @@ class SessionViewSet(ViewSet):
     @idempotent(in_transaction=True)
     @conditional
     def restore(self, request: Request, session_id: str) -> Response:
-        """Restore a session from the trash. Memories that were deleted one by one stay there."""
-        body = parse(schemas.SessionBody, request.data)
+        """Restore a session from the trash. Memories that were deleted one by one stay there.
+
+        One that has expired needs a new `expires_at`, or null.
+        """
+        body = parse(schemas.SessionRestoreBody, request.data)
         principal = caller(request)
         owner = owner_of(principal, body.app_id, body.project_id)
         with if_unchanged(request, partial(_session, owner, session_id, is_locked=True)):
-            tombstone = decisions.restore_session(owner, session_id, actor=Actor.key(principal))
+            expires_at, actor = given_expiry(body), Actor.key(principal)
+            tombstone = decisions.restore_session(owner, session_id, expires_at=expires_at, actor=actor)
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})
 
 

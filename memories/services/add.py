@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
@@ -11,9 +12,9 @@ from uuid import uuid4
 from django.conf import settings
 from django.db import transaction
 
+from accounts.expiry import lower
 from accounts.services import lock_caller
 from core.errors import (
-    Conflict,
     FieldError,
     InvalidInput,
     NotFound,
@@ -32,15 +33,16 @@ from engines.registry import get_engine
 from memories.services import files
 from memories.services.files import InlineFile
 from memories.services.hygiene import is_visible, masked_data, own_data, own_text
-from memories.services.lookup import require_own_session
+from memories.services.lookup import require_open, require_own_session
 from memories.services.resends import Said, find_resent
 from memories.services.zones import zone_of_user
 from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota
+from store import sessions
 from store.models import Session, State, owned_by, owner_columns
 from store.port import AddResult, Engine, FlushResult, Skipped
-from store.types import ContentItem, Message, Owner, Role
+from store.types import KEPT, ContentItem, Message, NewExpiry, Owner, Role
 
 MAX_NAME_CHARS = 255
 
@@ -80,6 +82,7 @@ class NewMessage:
     has_time: bool = True
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    expires_at: datetime | None = None
     index: int | None = None
 
 
@@ -88,7 +91,7 @@ class AddCommand:
     """Messages for a session. `participants` are the people beside the user, with the names of those who have one.
 
     `zone` is the time zone that the request names; empty: that of the user's profile. `thoughts` is the number of parts
-    that the request had and the messages lack.
+    that the request had and the messages lack. `expires_at` is when the session expires.
     """
 
     session_id: str
@@ -96,6 +99,7 @@ class AddCommand:
     participants: Mapping[str, str | None] = field(default_factory=dict)
     zone: str = ""
     thoughts: int = 0
+    expires_at: NewExpiry = KEPT
 
     def index_of(self, position: int) -> int:
         """Return the position in the request of a message."""
@@ -147,12 +151,14 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
                 offset_minutes(zone, message.timestamp_ms),
                 message.tags,
                 message.metadata,
+                message.expires_at,
             )
         )
     if messages:
         with _stored(owner, inline):
-            result = engine.add(owner, command.session_id, messages)
+            result = engine.add(owner, command.session_id, messages, expires_at=command.expires_at)
     else:
+        _set_expiry(session, command.expires_at)
         result = AddResult("accumulated", 0, uuid4().hex)
     for one in result.kept_as_text:
         attachments.pop((one.message, one.item), None)
@@ -200,6 +206,16 @@ def _warnings(
                 yield FieldError(place, _("is kept as text and was not read: %(cause)s", cause=cause))
             if part.warning:
                 yield FieldError(place.removesuffix(".uri"), part.warning)
+
+
+def _set_expiry(session: Session | None, expires_at: NewExpiry) -> None:
+    """Set when a session expires that gets no message."""
+    if session is None:
+        return
+    with transaction.atomic():
+        if isinstance(expires_at, datetime):
+            lower(session.user_id, expires_at)
+        sessions.set_expiry(session, expires_at)
 
 
 def _cleaned(command: AddCommand) -> tuple[AddCommand, Counter[str]]:
@@ -283,8 +299,8 @@ def _check(owner: Owner, command: AddCommand) -> tuple[dict[tuple[int, int], str
     session = Session.objects.filter(owned_by(owner), session_id=command.session_id).first()
     if session is not None and session.state == State.PURGED:
         raise NotFound(_("This session was deleted permanently: choose another session_id."))
-    if session is not None and session.state == State.TRASHED:
-        raise Conflict(_("This session is in the trash. Restore it before adding messages."))
+    if session is not None:
+        require_open(session)
     return not_allowed, session
 
 

@@ -6,10 +6,12 @@
 - Only live memories can be overridden.
 - An undo reverts only changes of its decision.
 - Copies deleted with a memory are restored together.
+- What expires is deleted by the actor `store.ledger.EXPIRY`. Restoring it needs a new time, or None for never.
 
 Functions lock users before reading, and take a fixed number of statements.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,13 +34,13 @@ from memories.services import lookup
 from memories.services.hygiene import own_text
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
-from store import browse, derived_memories
-from store.ledger import ENDED_FIELDS
+from store import browse, derived_memories, writes
+from store.ledger import ENDED_FIELDS, EXPIRY
 from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_columns
 from store.search.copies import find_copies
-from store.table import visible
+from store.table import stored, visible
 from store.text.wording import normalized
-from store.types import Owner, StoredMemory, Wording
+from store.types import KEPT, NewExpiry, Owner, StoredMemory, Wording
 
 IDS_PER_EVENT: Final = 100
 _ROWS_AT_ONCE: Final = 500
@@ -47,7 +49,9 @@ EVENTS: Final[Mapping[str, EventType]] = {
     "memory.restore": "memory.restored",
     "memory.override": "memory.overridden",
     "memory.override_undo": "memory.override_undone",
+    "memory.expire": "memory.expired",
     "session.delete": "session.deleted",
+    "session.expire": "session.expired",
     "session.restore": "session.restored",
 }
 """The actions of audit events that may have many subjects, in `memory_ids` or `session_ids` of their detail, and the
@@ -118,20 +122,51 @@ def delete_copies(user_pk: UUID, ref: MemoryRef, *, reason: str = "", reader: st
         return DeletedCopies(tombstone, copy_ids, created)
 
 
-def restore(user_pk: UUID, ref: MemoryRef, *, actor: Actor) -> list[Tombstone]:
+def restore(user_pk: UUID, ref: MemoryRef, *, expires_at: NewExpiry = KEPT, actor: Actor) -> list[Tombstone]:
     """Restore a memory from the trash, with the copies that were deleted with it. Return their tombstones, its first.
 
     One that was superseded, or deleted with a remote's memory, has none. Raises: `NotFound`, also if only its session
-    was deleted.
+    was deleted; `InvalidInput` for a time that has passed, and without one for a memory that has expired.
     """
+    check_expiry(expires_at)
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
         active = _active_tombstones(memory.owner, "memory", [memory.memory_id])
+        if expires_at is not KEPT:
+            decider.set_expiry([memory.row], expires_at)
+        elif _has_ended(memory.expires_at):
+            raise InvalidInput.of_field("expires_at", NEEDS_EXPIRY)
         if active:
             found = [*active.values(), *_deleted_together(memory.owner, active[memory.memory_id])]
             return decider.lift_tombstones("memory", {one.memory_id: one for one in found})
         if not decider.show_again(memory):
             raise NotFound(_("The memory is not in the trash."))
         return []
+
+
+NEEDS_EXPIRY: Final = _("is required, because the time has passed: send a new time, or null for never")
+
+
+def check_expiry(expires_at: NewExpiry) -> None:
+    """Raise `InvalidInput` for a time that has passed."""
+    if isinstance(expires_at, datetime) and expires_at <= timezone.now():
+        raise InvalidInput.of_field("expires_at", _("must be in the future"))
+
+
+def _has_ended(expires_at: datetime | None) -> bool:
+    return expires_at is not None and expires_at <= timezone.now()
+
+
+def set_expiry(user_pk: UUID, ref: MemoryRef, expires_at: datetime | None, *, actor: Actor) -> None:
+    """Set when a memory expires; None: never.
+
+    Raises: `InvalidInput` for a time that has passed; `NotFound`, `Conflict` for a deleted memory.
+    """
+    check_expiry(expires_at)
+    with _locked_memory(user_pk, ref, actor) as (decider, memory):
+        lookup.require_active(memory)
+        if expires_at != memory.expires_at:
+            decider.set_expiry([memory.row], expires_at)
+            record(actor, "memory.set_expiry", memory.memory_id, user_id=memory.owner.user_id)
 
 
 def _deleted_together(owner: Owner, tombstone: Tombstone) -> list[Tombstone]:
@@ -221,10 +256,21 @@ def _delete_session(owner: Owner, session_id: str, reason: str, actor: Actor) ->
         return active[session_id], created
 
 
-def restore_session(owner: Owner, session_id: str, *, actor: Actor) -> Tombstone:
-    """Restore a session from the trash. Raises: `NotFound`, `Conflict` if its resource is in the trash."""
+def restore_session(owner: Owner, session_id: str, *, expires_at: NewExpiry = KEPT, actor: Actor) -> Tombstone:
+    """Restore a session from the trash.
+
+    Raises: `NotFound`; `Conflict` if its resource is in the trash; `InvalidInput` for a time that has passed, and
+    without one for a session that has expired.
+    """
     require_own_session(owner, session_id)
-    ended = restore_sessions([(owner, session_id)], actor=actor)
+    check_expiry(expires_at)
+    with transaction.atomic():
+        lookup.lock_user(owner.user_pk)
+        if expires_at is not KEPT:
+            Session.objects.filter(owned_by(owner), session_id=session_id).update(expires_at=expires_at)
+        elif _ended_sessions(owner, [session_id]):
+            raise InvalidInput.of_field("expires_at", NEEDS_EXPIRY)
+        ended = restore_sessions([(owner, session_id)], actor=actor)
     if not ended and sessions_in_trash(owner, [session_id]):
         raise Conflict(_("The resource of this session is in the trash. Restore the resource first."))
     if not ended:
@@ -232,8 +278,14 @@ def restore_session(owner: Owner, session_id: str, *, actor: Actor) -> Tombstone
     return ended[0]
 
 
+def _ended_sessions(owner: Owner, session_ids: Collection[str]) -> set[str]:
+    """Return the ids of those of the sessions whose time has passed. One statement."""
+    found = Session.objects.filter(owned_by(owner), session_id__in=list(session_ids), expires_at__lte=timezone.now())
+    return set(found.values_list("session_id", flat=True)) if session_ids else set()
+
+
 def restore_sessions(
-    sessions: Sequence[tuple[Owner, str]],
+    chosen: Sequence[tuple[Owner, str]],
     *,
     tombstone_ids: Collection[str] | None = None,
     deleted_by: Actor | None = None,
@@ -241,18 +293,20 @@ def restore_sessions(
 ) -> list[Tombstone]:
     """Restore sessions from the trash. Return their tombstones.
 
-    Sessions that are not in the trash, or whose resource is in the trash, are skipped. `tombstone_ids` and `deleted_by`
-    restrict it as in `restore_many`.
+    Sessions that are not in the trash, whose resource is in the trash, or that have expired, are skipped.
+    `tombstone_ids` and `deleted_by` restrict it as in `restore_many`.
     """
-    ended: list[Tombstone] = []
+    restored: list[Tombstone] = []
     with transaction.atomic():
-        _lock_users({owner.user_pk for owner, _ in sessions})
-        for owner in {owner for owner, _ in sessions}:
-            ids = [session_id for session_owner, session_id in sessions if session_owner == owner]
+        _lock_users({owner.user_pk for owner, _ in chosen})
+        for owner in {owner for owner, _ in chosen}:
+            ids = [session_id for session_owner, session_id in chosen if session_owner == owner]
             active = _active_tombstones(owner, "session", set(ids) - sessions_in_trash(owner, ids))
-            chosen = _chosen(active, tombstone_ids, deleted_by)
-            ended += _Decider(owner, actor).lift_tombstones("session", chosen)
-    return ended
+            active = _chosen(active, tombstone_ids, deleted_by)
+            ended = _ended_sessions(owner, active)
+            lifted = {name: one for name, one in active.items() if name not in ended}
+            restored += _Decider(owner, actor).lift_tombstones("session", lifted)
+    return restored
 
 
 def delete_many(rows: Collection[int], *, reason: str = "", actor: Actor, job: str = "") -> list[Change]:
@@ -264,6 +318,19 @@ def delete_many(rows: Collection[int], *, reason: str = "", actor: Actor, job: s
             shown = {memory.row for memory in memories if memory.is_live}
             changes += [[one.row_id, one.tombstone_id] for one in created if one.row_id in shown]
     return changes
+
+
+def expire(user: MemoryUser, sessions: Iterable[Session], memories: Iterable[Memory]) -> None:
+    """Move sessions and memories of a user to the trash, because their time has passed. Call with the user locked."""
+    by_owner: dict[tuple[Owner, _Kind], dict[str, StoredMemory | None]] = defaultdict(dict)
+    for session in sessions:
+        owner = Owner(user.pk, user.user_id, session.app_id, session.project_id)
+        by_owner[owner, "session"][session.session_id] = None
+    for memory in memories:
+        one = stored(memory)
+        by_owner[one.owner, "memory"][one.memory_id] = one
+    for (owner, kind), wanted in by_owner.items():
+        _Decider(owner, EXPIRY).create_tombstones(kind, wanted, "")
 
 
 def delete_of_sender(
@@ -291,14 +358,17 @@ def restore_many(
     actor: Actor,
     job: str = "",
 ) -> list[Change]:
-    """Restore the memories of these rows from the trash. Changes: [row, tombstone]. Audit events name the `job`.
+    """Restore the memories of these rows from the trash, without those whose time has passed.
 
-    `tombstone_ids` and `deleted_by` restrict it to these tombstones, or to tombstones of this actor.
+    Changes: [row, tombstone]. Audit events name the `job`. `tombstone_ids` and `deleted_by` restrict it to these
+    tombstones, or to tombstones of this actor.
     """
     changes: list[Change] = []
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
             active = _active_tombstones(decider.owner, "memory", [one.memory_id for one in memories])
+            lasting = {one.memory_id for one in memories if not _has_ended(one.expires_at)}
+            active = {name: one for name, one in active.items() if name in lasting}
             chosen = _chosen(active, tombstone_ids, deleted_by)
             changes += [[one.row_id, one.tombstone_id] for one in decider.lift_tombstones("memory", chosen)]
     return changes
@@ -523,12 +593,16 @@ class _Decider:
         missing: list[str] = []
         taken_over: list[Tombstone] = []
         created: list[Tombstone] = []
+        followed: list[Tombstone] = []
         now = timezone.now()
         for name in wanted:
             one = active.get(name)
             if one is None:
                 missing.append(name)
+            elif self.actor == EXPIRY:
+                followed.append(one)
             elif (one.actor_kind, one.actor) != (self.actor.kind, self.actor.name):
+                followed += [one] if one.is_expiry else []  # the state becomes another
                 one.actor_kind, one.actor, one.reason = self.actor.kind, self.actor.name, reason or one.reason
                 taken_over.append(one)
         for name in _existing(self.owner, kind, missing):
@@ -544,9 +618,9 @@ class _Decider:
                 one.cause = "" if one is first else first.cause or first.pk
         Tombstone.objects.bulk_update(taken_over, ["actor_kind", "actor", "reason"])
         Tombstone.objects.bulk_create(created)
-        if created:
-            _follow(self.owner, kind, created)
-        self._record("delete", [*taken_over, *created])
+        if followed or created:
+            _follow(self.owner, kind, [*followed, *created])
+        self._record("expire" if self.actor == EXPIRY else "delete", [*taken_over, *created])
         return active, created
 
     def lift_tombstones(self, kind: _Kind, active: Mapping[str, Tombstone]) -> list[Tombstone]:
@@ -559,6 +633,13 @@ class _Decider:
             _follow(self.owner, kind, ended)
         self._record("restore", ended)
         return ended
+
+    def set_expiry(self, rows: Collection[int], expires_at: datetime | None) -> None:
+        """Set when some memories of the owner expire."""
+        found = list(Memory.objects.select_for_update().filter(owned_by(self.owner), pk__in=rows))
+        for memory in found:
+            memory.expires_at = expires_at
+        writes.save(self.owner, found, ["expires_at"])
 
     def overrides(self, memories: Iterable[StoredMemory]) -> dict[str, tuple[Override, int]]:
         """Return the active overrides by memory id, each with the number of its last revision. One statement."""

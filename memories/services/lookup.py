@@ -12,6 +12,7 @@ from core.messages import Translatable as _
 from core.storable import NotStorable, check_text
 from engines.registry import get_engine
 from remote import outbox
+from store.models import Session, State
 from store.types import Owner, StoredMemory
 
 
@@ -27,6 +28,14 @@ def require_own_session(owner: Owner, session_id: str) -> None:
         raise NotFound(_("There is no such session.")) from None
     if parse_session_id(session_id).user_id not in {None, owner.user_id}:
         raise NotFound(_("There is no such session."))
+
+
+def require_open(session: Session) -> None:
+    """Raise `Conflict` for a session that is deleted or has expired."""
+    if session.state == State.EXPIRED:
+        raise Conflict(_("This session has expired. Restore it with a new expires_at before adding messages."))
+    if session.state == State.TRASHED:
+        raise Conflict(_("This session is in the trash. Restore it before adding messages."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,9 @@ def is_active(memory: StoredMemory) -> bool:
 
 
 def require_active(memory: StoredMemory) -> None:
-    """Raise `Conflict` for a deleted memory."""
+    """Raise `Conflict` for a deleted memory, and one that has expired."""
+    if memory.state == State.EXPIRED:
+        raise Conflict(_("The memory has expired. Restore it first, with a new expires_at."))
     if not is_active(memory):
         raise Conflict(_("The memory is in the trash. Restore it first."))
 

@@ -17,7 +17,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from core.errors import Conflict, DeletedByPerson, InvalidInput, NotFound
+from core.errors import DeletedByPerson, InvalidInput, NotFound
 from core.events import publish
 from core.ids import check_name
 from core.messages import Translatable as _
@@ -27,7 +27,7 @@ from core.times import to_ms
 from memories.services import decisions, lookup
 from memories.services.decisions import OverrideValues
 from memories.services.hygiene import is_visible, masked, own_data, own_text
-from memories.services.lookup import MemoryRef, require_own_session
+from memories.services.lookup import MemoryRef, require_open, require_own_session
 from memories.services.zones import offset_of, zone_of_user
 from store import browse, sessions, writes
 from store.categories import CATEGORIES, TABS, tab_of
@@ -189,8 +189,7 @@ def _create(owner: Owner, fact: NewFact, source: Source) -> StoredMemory:
     entry = entry_of(memory)
     with database_errors(), transaction.atomic():
         session = sessions.locked(owner, fact.session_id)
-        if session.state == State.TRASHED:
-            raise Conflict(_("This session is in the trash. Restore it before adding messages."))
+        require_open(session)
         last = session.memories.aggregate(last=Max("seq"))["last"]
         memory.session, memory.seq = session, 0 if last is None else last + 1
         writes.insert(owner, [memory], [entry])
@@ -332,8 +331,7 @@ def add_imported(owner: Owner, memories: Sequence[Memory], *, session_id: str) -
         return
     require_own_session(owner, session_id)
     session = sessions.locked(owner, session_id)
-    if session.state == State.TRASHED:
-        raise Conflict(_("This session is in the trash. Restore it before adding messages."))
+    require_open(session)
     last = session.memories.aggregate(last=Max("seq"))["last"]
     for seq, memory in enumerate(memories, start=0 if last is None else last + 1):
         memory.session, memory.seq = session, seq

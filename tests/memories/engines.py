@@ -39,7 +39,7 @@ class ScriptedEngine:
             SearchResult(tuple(hits), "keyword", self.degraded) for hits, _ in zip(self.answers, requests, strict=True)
         ]
 
-    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+    def add(self, owner: Owner, session_id: str, messages: Sequence[Message], **_: object) -> AddResult:
         raise NotImplementedError
 
     def describe(self, owner: Owner, session_id: str, message: Message) -> bool:

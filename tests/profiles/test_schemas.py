@@ -212,7 +212,8 @@ def test_invalid_documents_are_refused_by_field(kind: Kind, content: dict[str, A
     ("given", "day"),
     [
         ("monday", "mon"), ("Mon.", "mon"), (1, "mon"), ("1", "mon"), ("周一", "mon"), ("星期三", "wed"),
-        ("THURS", "thu"), ("Freitag", "fri"), (7, "sun"), (0, "sun"), ("礼拜天", "sun"), ("sat", "sat"), (" Sábado ", "sat"),
+        ("THURS", "thu"), ("Freitag", "fri"), (7, "sun"), (0, "sun"), ("礼拜天", "sun"), ("sat", "sat"),
+        (" Sábado ", "sat"),
     ],
 )  # fmt: skip
 def test_weekdays_are_read_in_other_words(given: Any, day: str) -> None:

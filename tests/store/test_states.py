@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.audit import Actor
+from accounts.models import MemoryUser
 from engines.embedded.engine import EmbeddedEngine
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
@@ -19,8 +20,8 @@ from memories.services.lookup import MemoryRef
 from operations import ledger
 from operations.archives import deletions
 from store import derived_memories, states, writes
-from store.ledger import Override, Tombstone
-from store.models import Memory, PendingExtraction, Session, State, is_shown_at, owner_columns
+from store.ledger import EXPIRY, Override, Tombstone
+from store.models import Memory, PendingExtraction, Session, State, owner_columns
 from store.types import Wording
 from tests.conftest import Person
 from tests.store.decisions import delete, delete_session, newer_of, restore, restore_session
@@ -67,25 +68,15 @@ def test_a_purged_row_is_purged_whatever_its_tombstones_say() -> None:
     assert states.columns_of(Session(state=State.PURGED), [tombstone(KIND.DELETED)]) == {"state": State.PURGED}
 
 
-def test_only_what_is_live_expires() -> None:
-    expired = memory(expires_at=timezone.now() - timedelta(minutes=1))
-    assert states.columns_of_memory(expired, [])["state"] == State.EXPIRED
-    assert states.columns_of_memory(expired, [tombstone(KIND.SUPERSEDED)])["state"] == State.SUPERSEDED
-    assert states.columns_of_memory(memory(expires_at=timezone.now() + timedelta(days=1)), [])["state"] == State.LIVE
-
-
-def test_the_condition_for_shown_memories_knows_states_and_expiry(engine: EmbeddedEngine, alice: Person) -> None:
-    add_texts(engine, alice, "shown", "deleted", "expired", "to expire")
-    add_texts(engine, alice, "of an expired session", session_id="chat:c2")
-    add_texts(engine, alice, "of a deleted session", session_id="chat:c3")
-    delete(alice.owner, id_of("deleted"))
-    delete_session(alice.owner, "chat:c3")
-    now = timezone.now()
-    Memory.objects.filter(text="expired").update(expires_at=now)
-    Memory.objects.filter(text="to expire").update(expires_at=now + timedelta(seconds=1))
-    Session.objects.filter(session_id="chat:c2").update(expires_at=now)
-    shown = Memory.objects.filter(is_shown_at(now)).values_list("text", flat=True)
-    assert sorted(shown) == ["shown", "to expire"]
+def test_a_row_expires_by_a_deletion_that_nobody_made_and_not_by_the_clock() -> None:
+    past = memory(expires_at=timezone.now() - timedelta(minutes=1))
+    expiry = Tombstone(kind=KIND.DELETED, created_at=NOW, actor_kind=EXPIRY.kind, actor=EXPIRY.name)
+    assert states.columns_of_memory(past, []) == {"state": State.LIVE, "state_since": None}
+    assert states.columns_of_memory(past, [expiry]) == {"state": State.EXPIRED, "state_since": NOW}
+    assert states.columns_of_memory(past, [tombstone(KIND.SUPERSEDED), expiry])["state"] == State.EXPIRED
+    assert states.columns_of(Session(), [expiry])["state"] == State.EXPIRED
+    derived = Tombstone(kind=KIND.SOURCE_DELETED, created_at=NOW, actor_kind=EXPIRY.kind, actor=EXPIRY.name)
+    assert states.columns_of_memory(memory(), [derived])["state"] == State.TRASHED
 
 
 def test_deleting_and_restoring_a_session_changes_no_memory(engine: EmbeddedEngine, alice: Person) -> None:
@@ -231,8 +222,8 @@ def test_an_edit_of_its_source_extracts_nothing_again_for_an_expired_memory(
     add_texts(engine, alice, "I live in Oslo")
     source = id_of("I live in Oslo")
     derived = derive(alice, "Oslo", source)
-    past = timezone.now() - timedelta(minutes=1)
-    Memory.objects.filter(memory_id=derived).update(expires_at=past, state=State.EXPIRED, state_since=past)
+    Memory.objects.filter(memory_id=derived).update(expires_at=timezone.now() - timedelta(minutes=1))
+    decisions.expire(MemoryUser.objects.get(pk=alice.user_pk), [], Memory.objects.filter(memory_id=derived))
     edit(alice, source, "I live in Rome")
     assert not PendingExtraction.objects.exists()
     undo_edit(alice, source)

@@ -10,6 +10,7 @@ from accounts.api.schemas import (
     AuthenticatedBody,
     AuthenticatedQuery,
     ChatId,
+    FutureMoment,
     NextCursor,
     ProjectId,
     RemoteView,
@@ -156,6 +157,16 @@ class MemoryBody(AuthenticatedBody):
         return MemoryRef(memory_id, self.session_id, self.app_id, self.project_id)
 
 
+class RestoreBody(MemoryBody):
+    """The session and scope of a memory, and when it expires after it is restored."""
+
+    expires_at: FutureMoment | None = Field(
+        None,
+        description="When it expires again; null for never. Required for a memory that has expired. Absent: as before.",
+        examples=[None],
+    )
+
+
 class DeletionQuery(AuthenticatedQuery):
     """The choice to delete the copies of the memory with it."""
 
@@ -171,7 +182,7 @@ class UndoQuery(MemoryQuery):
 
 
 class OverrideBody(MemoryBody):
-    """The parts of a memory to override: at least one of `override_text`, `category` and `importance`."""
+    """The parts of a memory to override: one of `override_text`, `category`, `importance`; or when it expires."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -179,6 +190,7 @@ class OverrideBody(MemoryBody):
                 {"required": ["override_text"], "properties": {"override_text": {"type": "string"}}},
                 {"required": ["category"], "properties": {"category": {"type": "string"}}},
                 {"required": ["importance"], "properties": {"importance": {"type": "number"}}},
+                {"required": ["expires_at"]},
             ]
         }
     )
@@ -192,12 +204,19 @@ class OverrideBody(MemoryBody):
     importance: Importance | None = Field(
         None, description="The new importance, 1 for the highest. Absent: the importance stays."
     )
+    expires_at: FutureMoment | None = Field(
+        None, description="When it expires; null for never. Absent: as before. It is no override, and no undo ends it."
+    )
     copies: bool = Field(False, description=f"True overrides its copies too. {_COPIES}")
 
-    def override_values(self) -> OverrideValues:
-        """Return the values to override. Raises: `InvalidInput` if there are none."""
+    def override_values(self) -> OverrideValues | None:
+        """Return the values to override, None for the expiry alone. Raises: `InvalidInput` for neither."""
         if self.override_text is None and self.category is None and self.importance is None:
-            raise InvalidInput.of_field("override_text", _("is required, unless category or importance is given"))
+            if "expires_at" in self.model_fields_set:
+                return None
+            raise InvalidInput.of_field(
+                "override_text", _("is required, unless category, importance or expires_at is given")
+            )
         return OverrideValues(self.override_text, self.category, self.importance)
 
 
@@ -239,7 +258,7 @@ class OverrideOut(BaseModel):
     """An override of a memory."""
 
     memory_id: MemoryId
-    override_id: OverrideId
+    override_id: OverrideId | None = Field(description="The id of the override; null if only the expiry was set.")
     status: Literal["active", "undone"] = Field(
         description="`active`, or `undone` after it was undone.", examples=["active"]
     )
@@ -310,6 +329,9 @@ class MemoryOut(BaseModel):
     metadata: MemoryMetadata = None
     external_id: ExternalIdOut = None
     expires_at: Time | None = Field(None, description="When it ends. Absent if it does not.", examples=[None])
+    state: Literal["live", "trashed", "superseded", "expired"] | None = Field(
+        None, description="Its own state, apart from that of its session.", examples=["live"]
+    )
 
 
 class MemoryPage(BaseModel):
@@ -323,7 +345,7 @@ class HistoryEvent(BaseModel):
     """A decision about a memory. Fields that do not apply to the action are absent."""
 
     at: Time = Field(description="When it happened.")
-    action: Literal["original", "override", "override_undo", "delete", "restore", "superseded"] = Field(
+    action: Literal["original", "override", "override_undo", "delete", "expire", "restore", "superseded"] = Field(
         description="What happened. `original` is the text before the first override.", examples=["delete"]
     )
     by: str = Field(
@@ -359,6 +381,10 @@ class TrashItem(BaseModel):
     text: str | None = Field(description="The memory's text; null for sessions.", examples=["I prefer short answers."])
     reason: str = Field(description="The reason of the deletion; may be empty.", examples=["outdated"])
     deleted_at: Time = Field(description="When it was deleted. It is purged some days later; ask the operator.")
+    state: Literal["trashed", "expired"] | None = Field(
+        None, description="`expired` if nobody deleted it, but its time passed.", examples=["trashed"]
+    )
+    expires_at: Time | None = Field(None, description="When it expired, or would have. Absent without a time.")
 
 
 class TrashPage(BaseModel):
@@ -370,6 +396,16 @@ class TrashPage(BaseModel):
 
 class SessionBody(ScopedBody):
     """The scope of the session."""
+
+
+class SessionRestoreBody(SessionBody):
+    """The scope of the session, and when it expires after it is restored."""
+
+    expires_at: FutureMoment | None = Field(
+        None,
+        description="When it expires again; null for never. Required for one that has expired. Absent: as before.",
+        examples=[None],
+    )
 
 
 class SessionDeletionBody(SessionBody):
@@ -405,6 +441,10 @@ class SessionItem(BaseModel):
     flushed_at: Time | None = Field(description="When the session was last flushed; null for never.")
     searchable_at: Time | None = Field(description="When the memories of the last flush can be found; null if unknown.")
     deleted_at: Time | None = Field(description="When the session was deleted; null if it was not.", examples=[None])
+    expires_at: Time | None = Field(None, description="When it ends. Absent if it does not.", examples=[None])
+    state: Literal["live", "trashed", "expired"] | None = Field(
+        None, description="`expired` if nobody deleted it, but its time passed.", examples=["live"]
+    )
     remote: RemoteView = Field(description="How far the session is at the remote.")
 
 

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from accounts.api.schemas import ChatId, ScopedBody, Time
+from accounts.api.schemas import ChatId, FutureMoment, ScopedBody, Time
 from core.ids import DisplayName, Name, NewSessionId, SessionId
 from core.labels import Metadata, Tags
 from core.messages import Translatable as _
@@ -36,7 +36,7 @@ from memories.services.add import MAX_NAME_CHARS, AddCommand, NewContentItem, Ne
 from memories.services.files import decode_base64
 from store.filters import MAX_MS
 from store.port import FlushStatus
-from store.types import Role
+from store.types import KEPT, NewExpiry, Role
 
 MAX_MESSAGES = 500
 MAX_ITEMS = 100
@@ -279,6 +279,9 @@ class MessageIn(Body):
         description="Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.",
         examples=[{}],
     )
+    expires_at: FutureMoment | None = Field(
+        None, description="When its memory expires and goes to the trash. Absent: never, or with its session."
+    )
     content: Annotated[
         list[Item],
         Field(max_length=MAX_ITEMS, json_schema_extra=_text_or_items),
@@ -347,6 +350,7 @@ class MessageIn(Body):
             tool_call_id=self.tool_call_id,
             tags=tuple(self.tags),
             metadata=self.metadata,
+            expires_at=self.expires_at,
         )
 
 
@@ -395,6 +399,12 @@ class AddBody(ScopedBody):
         examples=["Asia/Shanghai"],
     )
 
+    expires_at: FutureMoment | None = Field(
+        None,
+        description="When the session expires and goes to the trash with all its memories. Absent: as before; null: "
+        "never.",
+    )
+
     def command(self, user_id: str) -> AddCommand:
         """Return the call for its caller."""
         participants = {person.id: person.name for person in self.participants}
@@ -404,7 +414,15 @@ class AddBody(ScopedBody):
             new if new.has_time else replace(new, timestamp_ms=now + number) for number, new in enumerate(given)
         )
         thoughts = sum(message.thoughts for message in self.messages)
-        return AddCommand(self.session_id, messages, participants, self.timezone or "", thoughts)
+        return AddCommand(
+            self.session_id, messages, participants, self.timezone or "", thoughts, expires_at=given_expiry(self)
+        )
+
+
+def given_expiry(body: Any) -> NewExpiry:
+    """Return the `expires_at` of a body, `KEPT` if it has none."""
+    expires_at: datetime | None = body.expires_at
+    return expires_at if "expires_at" in body.model_fields_set else KEPT
 
 
 class FlushBody(ScopedBody):

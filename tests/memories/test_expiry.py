@@ -1,0 +1,241 @@
+"""What expires: `expires_at` of memories and sessions, at every reader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import AuditEvent, MemoryUser
+from memories.models import Tombstone
+from operations import ledger
+from store import expiry
+from store.models import Memory, Session, State
+from tests.conftest import Person
+from tests.memories.calls import call, id_of, say, search, texts
+
+SECRET = "the safe opens with a yellow key"
+ALL = {"scope": ["all_user_memory"]}
+pytestmark = pytest.mark.django_db
+
+
+def later(**delta: float) -> str:
+    return (timezone.now() + timedelta(**delta)).replace(microsecond=0).isoformat()
+
+
+@pytest.fixture
+def step(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """A clock that steps when it is told to."""
+    moved = timedelta()
+    present = timezone.now
+
+    def forward(**delta: float) -> None:
+        nonlocal moved
+        moved += timedelta(**delta)
+
+    def now() -> datetime:
+        return present() + moved
+
+    monkeypatch.setattr(timezone, "now", now)
+    return forward
+
+
+def message(person: Person, text: str, **fields: Any) -> dict[str, Any]:
+    return {"sender_id": person.user_id, "role": "user", "timestamp": 1_781_172_177_000, "content": text, **fields}
+
+
+def add(person: Person, *messages: dict[str, Any], session_id: str = "chat:c1", **fields: Any) -> dict[str, Any]:
+    return call(person, "post", "/memories/add", session_id=session_id, messages=list(messages), **fields)
+
+
+def state_of(text: str) -> str:
+    assert list(ledger.differences()) == []
+    return Memory.objects.get(text=text).state
+
+
+def test_a_message_expires_and_others_of_its_session_stay(alice: Person, step: Callable[..., None]) -> None:
+    add(alice, message(alice, SECRET, expires_at=later(hours=1)), message(alice, "the safe is grey", timestamp=2))
+    assert sorted(texts(search(alice, "safe", **ALL))) == ["the safe is grey", SECRET]
+    step(minutes=59)
+    assert len(texts(search(alice, "safe", **ALL))) == 2
+    step(minutes=1)
+    assert texts(search(alice, "safe", **ALL)) == ["the safe is grey"]
+    assert state_of(SECRET) == State.EXPIRED
+    event = AuditEvent.objects.get(action="memory.expire")
+    assert (event.actor_kind, event.actor, event.user_id) == ("system", "expiry", "alice")
+
+
+def test_a_session_expires_with_its_memories_and_takes_no_messages(alice: Person, step: Callable[..., None]) -> None:
+    add(alice, message(alice, SECRET), expires_at=later(hours=1))
+    step(hours=1)
+    assert texts(search(alice, "safe", **ALL)) == []
+    assert (Session.objects.get().state, state_of(SECRET)) == (State.EXPIRED, State.LIVE)
+    found = call(alice, "get", "/sessions/chat:c1")
+    assert (found["state"], found["expires_at"]) == ("expired", Session.objects.get().expires_at.isoformat())
+    refused = call(alice, "post", "/memories/add", status=409, session_id="chat:c1", messages=[message(alice, "more")])
+    assert "expired" in refused["detail"]
+    assert call(alice, "get", "/sessions")["sessions"] == []
+
+
+def test_a_session_keeps_its_time_until_another_is_given(alice: Person, step: Callable[..., None]) -> None:
+    add(alice, message(alice, SECRET), expires_at=later(hours=1))
+    step(minutes=30)
+    add(alice, message(alice, "more", timestamp=2))
+    assert Session.objects.get().expires_at is not None
+    add(alice, message(alice, "still more", timestamp=3), expires_at=later(hours=2))
+    step(hours=1)
+    assert texts(search(alice, "safe", **ALL)) == [SECRET]
+    add(alice, message(alice, SECRET), expires_at=None)  # sent again: no message is stored
+    assert Session.objects.get().expires_at is None
+    step(days=9)
+    assert texts(search(alice, "safe", **ALL)) == [SECRET]
+
+
+@pytest.mark.parametrize("place", ["message", "session", "restore", "override"])
+def test_a_time_that_has_passed_is_refused(alice: Person, place: str) -> None:
+    add(alice, message(alice, SECRET))
+    past, path = later(seconds=-1), f"/memories/{id_of(SECRET)}"
+    sent: dict[str, tuple[str, str, dict[str, Any]]] = {
+        "message": (
+            "post",
+            "/memories/add",
+            {"session_id": "chat:c1", "messages": [message(alice, "x", expires_at=past)]},
+        ),
+        "session": (
+            "post",
+            "/memories/add",
+            {"session_id": "chat:c1", "messages": [message(alice, "x")], "expires_at": past},
+        ),
+        "restore": ("post", f"{path}/restore", {"expires_at": past}),
+        "override": ("patch", path, {"expires_at": past}),
+    }
+    method, address, body = sent[place]
+    refused = call(alice, method, address, status=422, **body)
+    assert refused["errors"][0]["field"].endswith("expires_at")
+    assert Memory.objects.get().expires_at is None
+
+
+def test_an_override_sets_and_clears_the_time(alice: Person, step: Callable[..., None]) -> None:
+    add(alice, message(alice, SECRET))
+    path = f"/memories/{id_of(SECRET)}"
+    answer = call(alice, "patch", path, expires_at=later(hours=1))
+    assert (answer["status"], answer["override_id"]) == ("active", None)
+    assert call(alice, "get", path)["memory"]["expires_at"] == Memory.objects.get().expires_at.isoformat()
+    call(alice, "patch", path, expires_at=None)
+    step(hours=2)
+    assert call(alice, "get", path)["memory"]["state"] == "live"
+    answer = call(alice, "patch", path, override_text="the safe has two keys", expires_at=later(hours=1))
+    assert answer["override_id"].startswith("o_")
+    step(hours=1)
+    assert texts(search(alice, "safe", **ALL)) == []
+
+
+def test_it_is_visible_as_expired_and_restored_with_a_new_time_only(alice: Person, step: Callable[..., None]) -> None:
+    add(alice, message(alice, SECRET, expires_at=later(hours=1)))
+    expires_at, path = Memory.objects.get().expires_at, f"/memories/{id_of(SECRET)}"
+    assert expires_at is not None
+    step(hours=2)
+    [item] = call(alice, "get", "/memories/trash")["trash"]
+    assert (item["state"], item["expires_at"], item["text"]) == ("expired", expires_at.isoformat(), SECRET)
+    detail = call(alice, "get", path)
+    assert (detail["memory"]["state"], detail["memory"]["expires_at"]) == ("expired", expires_at.isoformat())
+    assert [(event["action"], event["by"]) for event in detail["history"]] == [("expire", "system")]
+    call(alice, "patch", path, status=409, override_text="another")
+    refused = call(alice, "post", f"{path}/restore", status=422)
+    assert refused["errors"][0]["field"] == "expires_at"
+    call(alice, "post", f"{path}/restore", expires_at=later(hours=1))
+    assert texts(search(alice, "safe", **ALL)) == [SECRET]
+    step(hours=1)
+    assert texts(search(alice, "safe", **ALL)) == []
+    call(alice, "post", f"{path}/restore", expires_at=None)
+    step(days=9)
+    assert state_of(SECRET) == State.LIVE
+    assert texts(search(alice, "safe", **ALL)) == [SECRET]
+
+
+def test_an_expired_session_is_restored_with_a_new_time_only(alice: Person, step: Callable[..., None]) -> None:
+    add(alice, message(alice, SECRET), expires_at=later(hours=1))
+    step(hours=1)
+    assert texts(search(alice, "safe", **ALL)) == []
+    refused = call(alice, "post", "/sessions/chat:c1/restore", status=422)
+    assert refused["errors"][0]["field"] == "expires_at"
+    call(alice, "post", "/sessions/chat:c1/restore", expires_at=later(hours=1))
+    assert texts(search(alice, "safe", **ALL)) == [SECRET]
+    step(hours=1)
+    assert texts(search(alice, "safe", **ALL)) == []
+
+
+def test_a_persons_deletion_takes_an_expired_memory_over(alice: Person, step: Callable[..., None]) -> None:
+    add(alice, message(alice, SECRET, expires_at=later(hours=1)))
+    path = f"/memories/{id_of(SECRET)}"
+    step(hours=1)
+    call(alice, "delete", path, reason="mine")
+    assert state_of(SECRET) == State.TRASHED
+    tombstone = Tombstone.objects.get()
+    assert (tombstone.actor_kind, tombstone.reason) == ("key", "mine")
+    assert call(alice, "get", "/memories/trash")["trash"][0]["state"] == "trashed"
+    call(alice, "post", f"{path}/restore", status=422)  # its time has passed nevertheless
+
+
+def test_what_was_deleted_before_its_time_stays_deleted_by_its_person(alice: Person, step: Callable[..., None]) -> None:
+    add(alice, message(alice, SECRET, expires_at=later(hours=1)))
+    path = f"/memories/{id_of(SECRET)}"
+    call(alice, "delete", path)
+    step(hours=2)
+    assert call(alice, "get", path)["memory"]["state"] == "trashed"
+    call(alice, "post", f"{path}/restore", status=422)
+    call(alice, "post", f"{path}/restore", expires_at=later(hours=1))
+    step(hours=1)
+    assert call(alice, "get", path)["memory"]["state"] == "expired"
+
+
+def test_a_restore_before_the_time_keeps_it(alice: Person, step: Callable[..., None]) -> None:
+    add(alice, message(alice, SECRET, expires_at=later(hours=1)))
+    path = f"/memories/{id_of(SECRET)}"
+    call(alice, "delete", path)
+    assert texts(search(alice, "safe", **ALL)) == []
+    call(alice, "post", f"{path}/restore")
+    step(hours=1)
+    assert texts(search(alice, "safe", **ALL)) == []
+    assert state_of(SECRET) == State.EXPIRED
+
+
+def test_others_times_do_not_matter(alice: Person, bob: Person, step: Callable[..., None]) -> None:
+    add(alice, message(alice, SECRET, expires_at=later(hours=1)))
+    add(bob, message(bob, SECRET, expires_at=later(hours=2)))
+    step(hours=1)
+    assert (texts(search(alice, "safe", **ALL)), texts(search(bob, "safe", **ALL))) == ([], [SECRET])
+    assert Tombstone.objects.get().user_id == alice.user_pk
+
+
+def test_the_bound_of_a_user_is_the_next_time_of_all(alice: Person, step: Callable[..., None]) -> None:
+    times = [later(hours=hours) for hours in (3, 1, 2)]
+    for number, at in enumerate(times, 1):
+        add(alice, message(alice, f"number {number}", expires_at=at, timestamp=number), session_id=f"chat:{number}")
+        bound = MemoryUser.objects.get(pk=alice.user_pk).next_expiry_at
+        assert bound is not None
+        assert bound.isoformat() == min(times[:number])
+    step(hours=1)
+    search(alice, "number", **ALL)
+    bound = MemoryUser.objects.get(pk=alice.user_pk).next_expiry_at
+    assert bound is not None
+    assert bound.isoformat() == times[2]
+    assert list(expiry.differences()) == []
+    MemoryUser.objects.update(next_expiry_at=None)
+    assert list(expiry.differences()) == ["the next expiry of alice is later than that of a memory"]
+
+
+def test_what_nothing_reads_expires_in_the_background(alice: Person, step: Callable[..., None]) -> None:
+    from memories.tasks import end_expired  # noqa: PLC0415
+
+    say(alice, "chat:c1", SECRET)
+    call(alice, "patch", f"/memories/{id_of(SECRET)}", expires_at=later(hours=1))
+    end_expired.func()
+    assert state_of(SECRET) == State.LIVE
+    step(hours=1)
+    end_expired.func()
+    assert state_of(SECRET) == State.EXPIRED
+    assert MemoryUser.objects.get().next_expiry_at is None
