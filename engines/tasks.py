@@ -12,7 +12,7 @@ from core.background.model_calls import is_due
 from core.background.tasks import PROCESS, Round, in_threads, periodic
 from engines.registry import local_engine
 from store.cover import is_attached
-from store.models import PendingEmbedding, PendingExtraction, PendingMedia
+from store.models import PendingExtraction, PendingMedia
 from store.vectors import fill
 
 
@@ -37,7 +37,7 @@ def find_missing_vectors(_run: Round) -> None:
     fill.mark_missing_pending()
 
 
-@in_threads(repeat_when=lambda: _is_set("embedding") and PendingEmbedding.objects.exists())
+@in_threads(repeat_when=lambda: _is_set("embedding") and fill.pending().exists())
 @task(queue_name="embeddings")
 def embed(run: Round = PROCESS) -> int:
     """Embed until nothing is pending or the endpoint fails; return the number of memories."""

@@ -32,6 +32,7 @@ from django.utils import timezone, translation
 from django.utils.deprecation import MiddlewareMixin
 from rest_framework.response import Response
 
+from accounts import expiry
 from accounts import sessions as sessions_of_operators
 from accounts.api.preconditions import checked_preconditions
 from accounts.audit import Source, source
@@ -165,6 +166,14 @@ class SessionEndMiddleware(_PagesOnly):
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         sessions_of_operators.begin_if_new(request)
         return response
+
+
+class ExpiryMiddleware(_PagesOnly):
+    """End what has expired of all users before a page of an operator shows it."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        if request.user.is_authenticated:
+            expiry.end_all_due()
 
 
 class MessageMiddleware(_PagesOnly, messages.MessageMiddleware):

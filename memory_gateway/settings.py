@@ -216,6 +216,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "memory_gateway.middleware.AuthenticationMiddleware",
     "memory_gateway.middleware.SessionEndMiddleware",
+    "memory_gateway.middleware.ExpiryMiddleware",
     "memory_gateway.middleware.MessageMiddleware",
 ]
 ROOT_URLCONF = "memory_gateway.urls"

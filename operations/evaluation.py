@@ -10,13 +10,14 @@ import numpy as np
 from django.db.models import Q
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from accounts import expiry
 from accounts.services import find_user
 from core.errors import InvalidInput
 from memories.models import Override
 from memories.services.scoped_hits import Scope, SearchCommand
 from memories.services.search import search
 from operations.commands import Report
-from store.models import IN_LIVE_SESSION, IS_LIVE, Memory
+from store.models import IN_LIVE_SESSION, IS_LIVE, Memory, State
 from store.states import IS_IN_TRASH
 from store.types import Method, Owner
 
@@ -113,6 +114,7 @@ def ask(questions: Sequence[Question], method: Method, report: Report) -> list[R
     """Search for every question. Raises: `NotFound` for an unknown user, the errors of search."""
     pks = {user: find_user(user).pk for user in dict.fromkeys(question.user for question in questions)}
     results = []
+    expiry.end_all_due()
     for number, question in enumerate(questions, start=1):
         owner = Owner(pks[question.user], question.user, question.app_id, question.project_id)
         results.append(_ask(owner, question, method))
@@ -193,14 +195,17 @@ def _mean(values: Sequence[float]) -> dict[str, float] | None:
 def questions_of_decisions(user_ids: Collection[str] | None) -> Iterator[Question]:
     """Yield questions from what users and operators decided; of all users if `user_ids` is None.
 
-    An edited memory is expected for its new wording. A deleted one must not be found by its own text.
+    An edited memory is expected for its new wording. A deleted one must not be found by its own text; one that has
+    expired is left out, because a model may read the questions.
     """
+    expiry.end_all_due()
     of_users = Q() if user_ids is None else Q(user__user_id__in=user_ids)
     edits = Override.objects.filter(of_users, undone_at__isnull=True).exclude(text="").select_related("user")
     for edit in edits.order_by("pk").iterator():
         yield _question(edit, "edit", edit.text, expected=(edit.memory_id,))
     is_deleted = ~IS_LIVE & (~IN_LIVE_SESSION | Q(IS_IN_TRASH))
-    deleted = Memory.objects.filter(of_users, is_deleted).exclude(text="").select_related("user")
+    expired = Q(state=State.EXPIRED) | Q(session__state=State.EXPIRED, session__isnull=False)
+    deleted = Memory.objects.filter(of_users, is_deleted).exclude(expired).exclude(text="").select_related("user")
     for memory in deleted.order_by("pk").iterator():
         yield _question(memory, "deletion", memory.text, forbidden=(memory.memory_id,))
 

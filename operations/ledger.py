@@ -13,6 +13,7 @@ from accounts.models import MemoryUser
 from core.ids import parse_session_id
 from resources.models import Resource
 from resources.states import RESOURCES
+from store import expiry
 from store.ledger import Override, Tombstone
 from store.models import IS_PURGED, Memory, Session, State
 from store.states import MEMORIES, SESSIONS, Target
@@ -49,6 +50,7 @@ def differences(user: MemoryUser | None = None) -> Iterator[str]:
     following = _rows(Tombstone, user).exclude(kind=_Kind.DELETED)  # a copy may stay deleted alone
     for one in following.filter(undone_at__isnull=True, cause__in=ended):
         yield f"tombstone {one.pk}: open, but {one.cause} has ended"
+    yield from expiry.differences(user)
 
 
 def repair() -> None:
@@ -75,11 +77,15 @@ def add_missing(user: MemoryUser | None = None) -> None:
 
 
 def refresh(user: MemoryUser | None = None) -> None:
-    """Set the states of rows to what the open tombstones say."""
+    """Set the states of rows to what the open tombstones say, and when the next of a user's rows expires."""
     for target, model in _TARGETS:
         for part in target.suspects(_rows(model, user)):
             with transaction.atomic():
                 target.refresh(part)
+    users = MemoryUser.objects.values_list("pk", flat=True) if user is None else [user.pk]
+    for user_pk in list(users):
+        with transaction.atomic():
+            expiry.renew(user_pk)
 
 
 def add_reasons(user: MemoryUser, reasons: Mapping[Key, Reason]) -> None:

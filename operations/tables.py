@@ -120,7 +120,7 @@ class Table:
         return QuerySet(self.model).filter(condition).order_by(*self.order)
 
 
-USER = Table(name="user", model=MemoryUser, user="pk")
+USER = Table(name="user", model=MemoryUser, user="pk", left_out=frozenset({"next_expiry_at"}))
 KEYS = Table(name="keys", model=UserKey, order=("created_at", "pk"))
 MEMORIES = Table(
     name="memories",

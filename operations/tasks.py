@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from django_tasks import task
 
-from accounts import audit, idempotency, oauth, oidc, sessions, sign_in
+from accounts import audit, expiry, idempotency, oauth, oidc, sessions, sign_in
 from accounts.audit import Actor
 from core.background.tasks import PROCESS, Round, in_each_process, in_threads, periodic
 from core.persistence import database_errors
@@ -141,6 +141,7 @@ _delivery_retry: Final = DeliveryRetry()
 @task(queue_name="deliveries")
 def retry_deliveries(run: Round = PROCESS) -> int:
     """Send messages to the remote, and retry unconfirmed calls."""
+    expiry.end_all_due()
     return _delivery_retry(run)
 
 

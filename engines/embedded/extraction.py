@@ -22,6 +22,7 @@ from django.db.models.functions import Coalesce
 from django.db.models.lookups import IsNull
 from django.utils import timezone
 
+from accounts import expiry
 from accounts.models import MemoryUser
 from core.background.leases import Claim
 from core.background.model_calls import call, in_parallel, is_due
@@ -121,6 +122,7 @@ def run(
 
     def take(limit: int) -> list[_ModelCall]:
         while llm.is_set() and time.monotonic() < deadline and not llm.client().endpoint.pause.left_seconds():
+            expiry.end_all_due()
             taken = claim.take(_due(clock(), served), limit)
             if found := [one for pending in taken if (one := _next_call(pending, call_seconds)) is not None]:
                 served.update(one.owner.user_pk for one in found)

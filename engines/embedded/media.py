@@ -18,6 +18,7 @@ from django.db import transaction
 from django.db.models import Min, Q, QuerySet
 from django.utils import timezone
 
+from accounts import expiry
 from accounts.models import MemoryUser
 from core.background.leases import Claim
 from core.background.model_calls import call, in_parallel, is_due
@@ -113,6 +114,7 @@ def run(
     def take(limit: int) -> list[_Prepared]:
         if time.monotonic() >= deadline or model.endpoint.pause.left_seconds():
             return []
+        expiry.end_all_due()
         taken = claim.take(_due(kind, clock()).exclude(memory__user__in=served), limit)
         if not taken and served:
             served.clear()

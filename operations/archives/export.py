@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef
 
+from accounts import expiry
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.errors import NotFound
@@ -66,6 +67,7 @@ def export(
 
 
 def _users(user_pks: Sequence[UUID] | None) -> list[MemoryUser]:
+    expiry.end_all_due()
     users = MemoryUser.objects.order_by("user_id")
     if user_pks is None:
         return list(users)

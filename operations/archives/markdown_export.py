@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from accounts import expiry
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core import readable
@@ -34,6 +35,7 @@ def export_markdown(
         folder.mkdir(mode=0o700)
     except FileExistsError:
         raise Conflict(f"{folder} already exists. Choose another name.") from None
+    expiry.end_all_due()
     users = MemoryUser.objects.order_by("user_id")
     done: dict[str, int] = {}
     for user in users if user_pks is None else users.filter(pk__in=user_pks):

@@ -15,13 +15,23 @@ from typing import Final, NamedTuple
 import numpy as np
 from django.db import transaction
 from django.db.backends.utils import CursorWrapper
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from accounts import expiry
 from core.background.leases import claimed
 from core.persistence.database_errors import database_errors
 from store.index.keyword import IndexEntry
-from store.models import Embedding, EmbeddingSpace, IndexStatistics, Memory, PendingEmbedding, TokenVectors, owned_by
+from store.models import (
+    Embedding,
+    EmbeddingSpace,
+    IndexStatistics,
+    Memory,
+    PendingEmbedding,
+    State,
+    TokenVectors,
+    owned_by,
+)
 from store.types import Owner
 from store.vectors import spaces, token_vectors, vector_pages
 from store.vectors.client import CALL_SECONDS, MAX_CHARS, Embedder, EndpointError, LocalEmbedder, client, wanted_model
@@ -45,6 +55,12 @@ class _Computed(NamedTuple):
 _NOTHING: Final = _Computed(_NO_VECTOR)
 
 
+def pending() -> QuerySet[PendingEmbedding]:
+    """Return the memories whose text goes to the model: without those that have expired, until they are restored."""
+    expired = Q(memory__state=State.EXPIRED) | Q(memory__session__state=State.EXPIRED, memory__session__isnull=False)
+    return PendingEmbedding.objects.exclude(expired)
+
+
 def fill(seconds: float, *, session: int | None = None) -> int:
     """Compute pending vectors for a limited time; return the number of finished memories.
 
@@ -55,13 +71,14 @@ def fill(seconds: float, *, session: int | None = None) -> int:
     if wanted is None:
         return 0
     of_session = Q() if session is None else Q(memory__session=session)
-    pending = PendingEmbedding.objects.filter(of_session).order_by("pk")
+    found = pending().filter(of_session).order_by("pk")
     deadline, done = time.monotonic() + seconds, 0
     space = spaces.get_or_create(wanted)
     try:
         spaces.probe(space, client(), min(seconds, CALL_SECONDS))
         while (remaining := deadline - time.monotonic()) > 0:
-            with claimed(pending, BATCH, LEASE) as batch:
+            expiry.end_all_due()
+            with claimed(found, BATCH, LEASE) as batch:
                 if not batch:
                     break
                 memories = Memory.objects.filter(pk__in=[row.pk for row in batch]).select_related("user")
