@@ -191,8 +191,7 @@ class Hit(NamedTuple):
     `raw` is the record without file contents, in the remote's format also for memories of ours. `legs` explains the
     hit: score and rank per leg, and matched terms. `relevance` is the share of the question that the memory and its
     context cover, 0..1 for all methods; None if unknown. The other fields are those of the row, empty for a memory
-    of the remote alone. `is_kept`: a person decided that nothing replaces it. `labels`: the tags, metadata and external
-    id that it has.
+    of the remote alone. `is_kept`: a person decided that nothing replaces it. `labels`: see `labels_of`.
     """
 
     memory_id: str

@@ -55,6 +55,7 @@ class Subject:
     said: dict[str, list[str]] = field(default_factory=dict)  # session id → texts
     memories: set[str] = field(default_factory=set)
     webhooks: list[str] = field(default_factory=list)
+    facts: int = 0
     is_described: bool = False
     secrets: set[str] = field(default_factory=set)  # ids and keys that only this user may see
 
@@ -204,6 +205,26 @@ class Walk(RuleBasedStateMachine):
             texts.append(texts[-1])
         subject.memories = {memory["id"] for memory in self._all(name, "get", "/memories", "memories")}
 
+    @rule(name=people, is_shared=st.booleans(), is_bulk=st.booleans())
+    def store_a_fact(self, name: str, is_shared: bool, is_bulk: bool) -> None:
+        """Everybody gives the same external ids, tags and keys to facts, which stay apart."""
+        subject = self.subjects[name]
+        texts = subject.said.setdefault(f"memory_edit:{subject.user_id}", [])
+        subject.facts += 1
+        texts.append(f"the payment note {subject.facts} {'' if is_shared else subject.marker}".strip())
+        fact = {"text": texts[-1], "external_id": f"e{subject.facts}", "tags": ["all"], "metadata": {"of": name}}
+        fact["metadata"]["marker"] = subject.marker  # type: ignore[index]
+        as_json = {"content_type": "application/json"}
+        if is_bulk:
+            [result] = self.call(name, "post", "/memories/bulk", data={"memories": [fact]}, **as_json)["results"]
+            assert result["action"] == "created"
+            memory_id = result["id"]
+        else:
+            memory_id = self.call(name, "post", "/memories", data=fact, expect=201, **as_json)["memory"]["id"]
+        assert self.call(name, "post", "/memories", data=fact, **as_json)["action"] == "unchanged"
+        subject.memories.add(memory_id)
+        subject.secrets.add(memory_id)
+
     # --- resources ---------------------------------------------------------------------------------------------------
 
     @rule(name=people)
@@ -265,7 +286,9 @@ class Walk(RuleBasedStateMachine):
             {"session_id": {"in": sessions}},
             {"sender_id": other.user_id},
             {"OR": [{"sender_id": {"in": senders}}, {"session_id": {"ne": "chat:c9"}}]},
-        )[choice % 5]
+            {"tags": "all", "metadata.of": owner},
+            {"NOT": {"metadata.marker": other.marker}},
+        )[choice % 7]
         body = {
             "query": "payment",
             "conversation_id": chat,

@@ -22,8 +22,8 @@ ORDER = re.findall(
     """
     health create_user issue_key list_keys revoke_key rotate_key
     register_resource upload_resource list_resources get_resource get_resource_content
-    add_messages flush_session list_sessions get_session search_memories make_context
-    store_memory store_memories list_memories
+    add_messages flush_session list_sessions get_session search_memories make_context list_memories
+    store_memory store_memories
     delete_memory list_trash restore_memory get_memory override_memory undo_override
     delete_session restore_session delete_memories_of_sender
     put_user_memory put_work_memory get_user_memory get_work_memory get_profiles get_profile_schema get_profile_prompt

@@ -213,7 +213,13 @@ export interface paths {
          */
         get: operations["list_memories"];
         put?: never;
-        post?: never;
+        /**
+         * Store a memory
+         * @description Store a fact in one call, without a message. Searches find it at once.
+         *
+         *     With an `external_id` that is known, its memory is changed; `If-Match` then names the ETag that it must have.
+         */
+        post: operations["store_memory"];
         /**
          * Delete the messages of a sender
          * @description Move the messages of one sender, and what was derived from them, to the trash. Others' messages stay.
@@ -312,6 +318,28 @@ export interface paths {
          *     A failed request can be repeated: messages that the session already has are not stored again.
          */
         post: operations["add_messages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memories/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Store many memories
+         * @description Store up to 500 facts, each by itself: an error of one leaves the others as they are.
+         *
+         *     A failed request can be repeated: what is stored already is unchanged then.
+         */
+        post: operations["store_memories"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1056,6 +1084,89 @@ export interface components {
             work_memory: components["schemas"]["WorkProfileContent"] | null;
         };
         /**
+         * BulkBody
+         * @description Facts to store, each by itself.
+         */
+        BulkBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Memories
+             * @description The facts. Each has its own result; none waits for another.
+             * @example [
+             *       {
+             *         "external_id": "crm-17",
+             *         "text": "I prefer short answers."
+             *       }
+             *     ]
+             */
+            memories: components["schemas"]["FactItem"][];
+        };
+        /**
+         * BulkOut
+         * @description The results of facts, in their order.
+         */
+        BulkOut: {
+            /**
+             * Results
+             * @description One for each fact.
+             */
+            results: components["schemas"]["BulkResult"][];
+        };
+        /**
+         * BulkResult
+         * @description The result of one fact.
+         */
+        BulkResult: {
+            /**
+             * Index
+             * @description Its position in the request, from 0.
+             * @example 0
+             */
+            index: number;
+            /**
+             * Status
+             * @description The HTTP status that it would have alone.
+             * @example 201
+             */
+            status: number;
+            /**
+             * Id
+             * @description The id of the memory. Absent for an error.
+             */
+            id?: string | null;
+            /** Action */
+            action?: ("created" | "updated" | "unchanged") | null;
+            /**
+             * Redacted
+             * @description The number of values that were masked, by kind. Absent if there are none.
+             */
+            redacted?: {
+                [key: string]: number;
+            } | null;
+            /**
+             * Code
+             * @description The error for programs. Absent without one.
+             * @example null
+             */
+            code?: string | null;
+            /**
+             * Detail
+             * @description What happened and what to do. Absent without an error.
+             * @example null
+             */
+            detail?: string | null;
+            /**
+             * Errors
+             * @description The invalid fields of the fact. Absent without an error.
+             * @example null
+             */
+            errors?: components["schemas"]["FieldProblem"][] | null;
+        };
+        /**
          * CalledFunction
          * @description A tool and its arguments.
          */
@@ -1623,6 +1734,207 @@ export interface components {
             ingest_uri?: string | null;
         };
         /**
+         * FactBody
+         * @description A fact to store.
+         */
+        FactBodyRequest: {
+            /**
+             * App Id
+             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
+             */
+            app_id?: string;
+            /**
+             * Project Id
+             * @description The project within the application. Default: `"default"`.
+             */
+            project_id?: string;
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Text
+             * @description What to remember. Store one thing at a time, in words that need no context.
+             * @example I prefer short answers.
+             */
+            text: string;
+            /**
+             * Category
+             * @description The kind of memory. Default: `"user_memory_fact"`.
+             * @enum {string}
+             */
+            category?: "user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others";
+            /**
+             * Importance
+             * @description How important it is, 1 for the highest. Default: `0.7`.
+             */
+            importance?: number;
+            /**
+             * Tags
+             * @description Words to find it by, each once.
+             * @example [
+             *       "style"
+             *     ]
+             */
+            tags?: string[];
+            /**
+             * Metadata
+             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.
+             * @example {
+             *       "source": "settings"
+             *     }
+             */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /**
+             * External Id
+             * @description Your id of this fact. The same id again changes the memory; one that a person deleted is refused (409 `deleted_by_person`).
+             * @example crm-17
+             */
+            external_id?: string | null;
+            /**
+             * Created At
+             * @description When it was said. Absent: now.
+             * @example null
+             */
+            created_at?: string | null;
+            /**
+             * Expires At
+             * @description When it ends, in the future. Absent or null: never.
+             * @example null
+             */
+            expires_at?: string | null;
+            /**
+             * Agent Id
+             * @description The agent that stores it, and which alone finds it then. Absent: none.
+             * @example null
+             */
+            agent_id?: string | null;
+            /**
+             * Session Id
+             * @description The session that it belongs to. Absent: `memory_edit:{user_id}`.
+             * @example null
+             */
+            session_id?: string | null;
+        };
+        /**
+         * FactItem
+         * @description A fact of a bulk request.
+         */
+        FactItem: {
+            /**
+             * Text
+             * @description What to remember. Store one thing at a time, in words that need no context.
+             * @example I prefer short answers.
+             */
+            text: string;
+            /**
+             * Category
+             * @description The kind of memory. Default: `"user_memory_fact"`.
+             * @enum {string}
+             */
+            category?: "user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others";
+            /**
+             * Importance
+             * @description How important it is, 1 for the highest. Default: `0.7`.
+             */
+            importance?: number;
+            /**
+             * Tags
+             * @description Words to find it by, each once.
+             * @example [
+             *       "style"
+             *     ]
+             */
+            tags?: string[];
+            /**
+             * Metadata
+             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.
+             * @example {
+             *       "source": "settings"
+             *     }
+             */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /**
+             * External Id
+             * @description Your id of this fact. The same id again changes the memory; one that a person deleted is refused (409 `deleted_by_person`).
+             * @example crm-17
+             */
+            external_id?: string | null;
+            /**
+             * Created At
+             * @description When it was said. Absent: now.
+             * @example null
+             */
+            created_at?: string | null;
+            /**
+             * Expires At
+             * @description When it ends, in the future. Absent or null: never.
+             * @example null
+             */
+            expires_at?: string | null;
+            /**
+             * Agent Id
+             * @description The agent that stores it, and which alone finds it then. Absent: none.
+             * @example null
+             */
+            agent_id?: string | null;
+            /**
+             * Session Id
+             * @description The session that it belongs to. Absent: `memory_edit:{user_id}`.
+             * @example null
+             */
+            session_id?: string | null;
+            /**
+             * App Id
+             * @description The application of its scope. Default: `"default"`.
+             */
+            app_id?: string;
+            /**
+             * Project Id
+             * @description The project of its scope. Default: `"default"`.
+             */
+            project_id?: string;
+        };
+        /**
+         * FactOut
+         * @description A stored fact.
+         */
+        FactOut: {
+            /** @description The memory as it is now. */
+            memory: components["schemas"]["MemoryOut"];
+            /**
+             * Action
+             * @description `created`, `updated` (an older memory of the same `external_id`, or of the same text), or `unchanged`.
+             * @example created
+             * @enum {string}
+             */
+            action: "created" | "updated" | "unchanged";
+            /**
+             * Similar
+             * @description Other notes with similar words, the nearest first; at most three.
+             * @example []
+             */
+            similar: components["schemas"]["SimilarMemory"][];
+            /**
+             * Replaces
+             * @description The ids of older memories that this one replaces by rule: searches show it before them.
+             * @example []
+             */
+            replaces: string[];
+            /**
+             * Redacted
+             * @description The number of values that were masked, by kind. Absent if there are none.
+             */
+            redacted?: {
+                [key: string]: number;
+            } | null;
+        };
+        /**
          * FieldProblem
          * @description An invalid field of a request.
          */
@@ -2096,6 +2408,32 @@ export interface components {
              * @example null
              */
             deleted_at: string | null;
+            /**
+             * Tags
+             * @description The tags. Absent without any.
+             * @example null
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description The metadata that your application gave. Absent without any.
+             * @example null
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * External Id
+             * @description The id that your application gave it. Absent without one.
+             * @example null
+             */
+            external_id?: string | null;
+            /**
+             * Expires At
+             * @description When it ends. Absent if it does not.
+             * @example null
+             */
+            expires_at?: string | null;
         };
         /**
          * MemoryPage
@@ -2156,11 +2494,66 @@ export interface components {
              */
             tool_call_id?: string | null;
             /**
+             * Tags
+             * @description Words to find its memories by, each once.
+             * @example []
+             */
+            tags?: string[];
+            /**
+             * Metadata
+             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.
+             * @example {}
+             */
+            metadata?: {
+                [key: string]: unknown;
+            };
+            /**
              * Content
              * @description The text, or the parts of the message, which may be OpenAI's or Anthropic's. It may be empty if there are `tool_calls`, which then are the text.
              * @example I prefer short answers.
              */
             content?: string | (components["schemas"]["ContentItemIn"] | components["schemas"]["DialectPart"])[] | null;
+        };
+        /**
+         * MetadataComparison
+         * @description Conditions on a value of the metadata, or on an item of a list there, which all must hold.
+         */
+        MetadataComparison: {
+            /**
+             * Eq
+             * @description Equal to this value.
+             */
+            eq?: string | number | boolean | null;
+            /**
+             * Gt
+             * @description Greater than this value.
+             */
+            gt?: string | number;
+            /**
+             * Gte
+             * @description Greater than or equal to this value.
+             */
+            gte?: string | number;
+            /**
+             * Lt
+             * @description Less than this value.
+             */
+            lt?: string | number;
+            /**
+             * Lte
+             * @description Less than or equal to this value.
+             */
+            lte?: string | number;
+            /**
+             * In
+             * @description Equal to one of these values.
+             */
+            in?: (string | number | boolean | null)[];
+            /**
+             * Exists
+             * @description Whether the memory has the key.
+             */
+            exists?: boolean;
         };
         /**
          * Milestone
@@ -2307,6 +2700,37 @@ export interface components {
              * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=
              */
             secret: string;
+        };
+        /**
+         * NumberComparison
+         * @description Conditions on the importance, which all must hold.
+         */
+        NumberComparison: {
+            /**
+             * Eq
+             * @description Equal to this value.
+             */
+            eq?: number;
+            /**
+             * Gt
+             * @description Greater than this value.
+             */
+            gt?: number;
+            /**
+             * Gte
+             * @description Greater than or equal to this value.
+             */
+            gte?: number;
+            /**
+             * Lt
+             * @description Less than this value.
+             */
+            lt?: number;
+            /**
+             * Lte
+             * @description Less than or equal to this value.
+             */
+            lte?: number;
         };
         /**
          * OverrideOut
@@ -3930,6 +4354,8 @@ export interface components {
         /**
          * SearchFilter
          * @description Conditions, which all must hold. A plain value means `eq`; times are Unix milliseconds or ISO 8601.
+         *
+         *     `metadata.KEY` compares one key, such as `{"metadata.place.city": {"in": ["Oslo"]}}`.
          */
         SearchFilter: {
             /**
@@ -3942,6 +4368,11 @@ export interface components {
              * @description Filters; at least one must hold.
              */
             OR?: components["schemas"]["SearchFilter"][];
+            /**
+             * Not
+             * @description Filters that all must fail.
+             */
+            NOT?: components["schemas"]["SearchFilter"] | components["schemas"]["SearchFilter"][];
             /**
              * Session Id
              * @description The memory's session.
@@ -3972,6 +4403,45 @@ export interface components {
              * @description The type: `Conversation` for episodes.
              */
             type?: string | components["schemas"]["TypeComparison"];
+            /**
+             * Created At
+             * @description Another name of `timestamp`.
+             */
+            created_at?: number | string | components["schemas"]["TimeComparison"];
+            /**
+             * Category
+             * @description The category.
+             */
+            category?: string | components["schemas"]["TypeComparison"];
+            /**
+             * Importance
+             * @description The importance.
+             */
+            importance?: number | components["schemas"]["NumberComparison"];
+            /**
+             * Agent Id
+             * @description The agent; empty for none.
+             */
+            agent_id?: string | components["schemas"]["TypeComparison"];
+            /**
+             * Role
+             * @description The role of the memory's message.
+             */
+            role?: string | components["schemas"]["TypeComparison"];
+            /**
+             * Tags
+             * @description A tag, or a list: one of them is enough.
+             */
+            tags?: string | string[] | components["schemas"]["TagComparison"];
+            /**
+             * Metadata
+             * @description Conditions by key, whose parts are separated by dots. `metadata.KEY` means the same.
+             */
+            metadata?: {
+                [key: string]: string | number | boolean | components["schemas"]["MetadataComparison"] | null;
+            };
+        } & {
+            [key: string]: (string | number | boolean | null) | Record<string, never>;
         };
         /**
          * SearchMeta
@@ -4174,6 +4644,26 @@ export interface components {
             raw: {
                 [key: string]: unknown;
             };
+            /**
+             * Tags
+             * @description The tags. Absent without any.
+             * @example null
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description The metadata that your application gave. Absent without any.
+             * @example null
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * External Id
+             * @description The id that your application gave it. Absent without one.
+             * @example null
+             */
+            external_id?: string | null;
             /** @description The reasons for this result. Absent unless requested. */
             explain?: components["schemas"]["Explanation"] | null;
             /** @description The memories around it. Absent unless requested. */
@@ -4399,6 +4889,31 @@ export interface components {
             next_cursor: string | null;
         };
         /**
+         * SimilarMemory
+         * @description An older memory with similar words, which the new one may replace.
+         */
+        SimilarMemory: {
+            /**
+             * Id
+             * @description The id of the memory.
+             * @example 613144a3-5245-5052-80e6-47a15e6817f1
+             */
+            id: string;
+            /**
+             * Text
+             * @description The beginning of its text.
+             * @example I like short answers.
+             */
+            text: string;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was said.
+             * @example 2026-06-10T10:00:00+00:00
+             */
+            created_at: string;
+        };
+        /**
          * SkippedMessage
          * @description A message that was not stored.
          */
@@ -4432,6 +4947,27 @@ export interface components {
              * @example 59
              */
             bytes: number;
+        };
+        /**
+         * TagComparison
+         * @description Conditions on the tags, which all must hold.
+         */
+        TagComparison: {
+            /**
+             * Any
+             * @description At least one of these tags.
+             */
+            any?: string[];
+            /**
+             * All
+             * @description All of these tags.
+             */
+            all?: string[];
+            /**
+             * None
+             * @description None of these tags.
+             */
+            none?: string[];
         };
         /**
          * TeamMember
@@ -5884,6 +6420,8 @@ export interface operations {
                 category?: "user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others";
                 /** @description The `next_cursor` of the page before. Absent: the first page. */
                 cursor?: string;
+                /** @description Conditions that memories must meet, as JSON: the `filters` of `POST /memories/search`. */
+                filters?: string;
                 /** @description The size of a page. */
                 limit?: number;
                 /** @description Only memories of this type. */
@@ -5918,6 +6456,56 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    store_memory: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
+                "Idempotency-Key"?: string;
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FactBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The older memory of the same id or text. */
+            200: {
+                headers: {
+                    /** @description The result is that of an earlier request with this `Idempotency-Key`. */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FactOut"];
+                };
+            };
+            /** @description The new memory. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FactOut"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6215,6 +6803,42 @@ export interface operations {
             502: components["responses"]["502"];
             503: components["responses"]["503"];
             507: components["responses"]["507"];
+        };
+    };
+    store_memories: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description A result for each fact. */
+            200: {
+                headers: {
+                    /** @description The result is that of an earlier request with this `Idempotency-Key`. */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOut"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
         };
     };
     make_context: {

@@ -97,7 +97,7 @@ class StoredFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Who states a fact. `application` is that whose external ids are meant, empty for the user's own keys."""
+    """The origin of a fact, and who states it. `application` is that whose external ids are meant, empty for the user's own keys."""
 
     origin: Origin
     actor: Actor

@@ -499,7 +499,7 @@ class FactOut(Model):
 
 
 class BulkResult(Model):
-    """What became of a fact."""
+    """The result of one fact."""
 
     index: int
     """Its position in the request, from 0."""

@@ -132,7 +132,7 @@ class FactOut(BaseModel):
 
 
 class BulkResult(BaseModel):
-    """What became of a fact."""
+    """The result of one fact."""
 
     index: int = Field(description="Its position in the request, from 0.", examples=[0])
     status: int = Field(description="The HTTP status that it would have alone.", examples=[201])

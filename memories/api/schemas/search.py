@@ -187,7 +187,7 @@ class SearchFilter(TypedDict, total=False):
 
     AND: Annotated[list[SearchFilter], Field(description="Filters that all must hold.")]
     OR: Annotated[list[SearchFilter], Field(description="Filters; at least one must hold.")]
-    NOT: Annotated[SearchFilter | list[SearchFilter], Field(description="Filters of which none may hold.")]
+    NOT: Annotated[SearchFilter | list[SearchFilter], Field(description="Filters that all must fail.")]
     session_id: Annotated[_Text | TextComparison, Field(description="The memory's session.")]
     parent_type: Annotated[_Text | TextComparison, Field(description="What it belongs to: `session` or `resource`.")]
     parent_id: Annotated[_Text | TextComparison, Field(description="The id of that session or resource.")]
@@ -199,7 +199,7 @@ class SearchFilter(TypedDict, total=False):
     importance: Annotated[Importance | NumberComparison, Field(description="The importance.")]
     agent_id: Annotated[_Text | TypeComparison, Field(description="The agent; empty for none.")]
     role: Annotated[_Text | TypeComparison, Field(description="The role of the memory's message.")]
-    tags: Annotated[_Text | list[_Text] | TagComparison, Field(description="A tag, or several of which one is enough.")]
+    tags: Annotated[_Text | list[_Text] | TagComparison, Field(description="A tag, or a list: one of them is enough.")]
     metadata: Annotated[
         dict[str, _Plain | MetadataComparison],
         Field(description="Conditions by key, whose parts are separated by dots. `metadata.KEY` means the same."),
