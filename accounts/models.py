@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from core.background.leases import Leased
+from core.ids import MAX_USER_ID_CHARS
 from core.persistence.checked_rows import CheckedModel
 from core.persistence.json_field import ReadableJSONField
 
@@ -28,7 +29,9 @@ class MemoryUser(CheckedModel):
     """A user whose memories are stored. Operators are Django's `User` instead."""
 
     id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
-    user_id = models.CharField(_("user ID"), max_length=64, unique=True, help_text=_("Chosen by the application."))
+    user_id = models.CharField(
+        _("user ID"), max_length=MAX_USER_ID_CHARS, unique=True, help_text=_("Chosen by the application.")
+    )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     next_expiry_at = models.DateTimeField(
         _("next expiry at"),
@@ -290,7 +293,7 @@ class AuditEvent(models.Model):
     action = models.CharField(_("action"), max_length=64)
     kind = models.CharField(_("kind"), max_length=8, choices=Kind, default=Kind.CHANGE)
     # No foreign keys: events remain when their user and subject are deleted.
-    user_id = models.CharField(_("user ID"), max_length=64, blank=True)
+    user_id = models.CharField(_("user ID"), max_length=MAX_USER_ID_CHARS, blank=True)
     subject_type = models.CharField(_("subject type"), max_length=32)
     subject_id = models.CharField(_("subject ID"), max_length=256, blank=True)
     request_id = models.CharField(_("request ID"), max_length=64, blank=True)
@@ -327,7 +330,7 @@ class AuditSubject(models.Model):
     event = models.ForeignKey(
         AuditEvent, models.CASCADE, verbose_name=_("audit event"), related_name="subjects", db_constraint=False
     )
-    user_id = models.CharField(_("user ID"), max_length=64)
+    user_id = models.CharField(_("user ID"), max_length=MAX_USER_ID_CHARS)
 
     class Meta:
         verbose_name = _("subject of an audit event")

@@ -18,7 +18,7 @@ from accounts.audit import Actor, record, record_counted
 from accounts.models import MemoryUser, OAuthConnection, Principal, RpcToken, UserKey
 from core.crypto import Purpose, Undecryptable
 from core.errors import Conflict, InvalidInput, Unauthenticated, existing
-from core.ids import check_name
+from core.ids import ERASED_ID, ERASED_PREFIX, alias_of, check_user_id, user_id_form, user_of_alias
 from core.messages import Translatable as _
 from core.persistence import database_errors, sql
 
@@ -72,9 +72,10 @@ def create_user(user_id: str, *, actor: Actor, must_be_new: bool = False) -> Iss
     exists and `must_be_new`.
     """
     try:
-        check_name(user_id)
+        user_id = check_user_id(user_id)
     except ValueError as error:
         raise InvalidInput.of_field("user_id", error.args[0]) from None
+    require_no_alias(user_id)
     with transaction.atomic():
         user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
         if is_new:
@@ -88,9 +89,20 @@ def create_user(user_id: str, *, actor: Actor, must_be_new: bool = False) -> Iss
         return IssuedKey(key, _plaintext(key))
 
 
+def require_no_alias(user_id: str, user_pk: UUID | None = None) -> None:
+    """Raise `Conflict` for an id that is the alias of another user, in session ids and at remotes.
+
+    `user_pk` is the key of a user who has one already: no other user's id may be their alias.
+    """
+    holder = None if user_pk is None else MemoryUser.objects.filter(user_id=alias_of(user_pk)).exclude(pk=user_pk)
+    other = user_of_alias(user_id)
+    if (other is not None and MemoryUser.objects.filter(pk=other).exists()) or (holder is not None and holder.exists()):
+        raise Conflict(_("This user id stands for another user: choose another one."))
+
+
 def find_user(user_id: str) -> MemoryUser:
     """Return the user with that id. Raises: `NotFound`."""
-    return existing(MemoryUser.objects.filter(user_id=user_id), _("There is no such user."))
+    return existing(MemoryUser.objects.filter(user_id=user_id_form(user_id)), _("There is no such user."))
 
 
 def issue_key(user_pk: UUID, *, label: str = "", expires_at: datetime | None = None, actor: Actor) -> IssuedKey:
@@ -184,7 +196,7 @@ def keys_of(user_pk: UUID) -> QuerySet[UserKey]:
 
 def active_users() -> QuerySet[MemoryUser]:
     """Return the users except those being erased."""
-    return MemoryUser.objects.exclude(user_id__startswith="!")
+    return MemoryUser.objects.exclude(user_id__startswith=ERASED_PREFIX, user_id__regex=ERASED_ID)
 
 
 def with_live_keys(users: QuerySet[MemoryUser]) -> QuerySet[MemoryUser]:
@@ -222,7 +234,7 @@ def authenticate(plaintext: str, user_id: str | None = None) -> Principal:
         now = timezone.now()
         used_before, live_at = sql.moment_value(now - USE_INTERVAL), sql.moment_value(now)
         found = sql.rows(_LIVE_KEY, [used_before, live_at, digest_of(plaintext), live_at])
-    if not found or (user_id is not None and user_id != found[0][1]):
+    if not found or (user_id is not None and user_id_form(user_id) != found[0][1]):
         raise Unauthenticated(INVALID_KEY)
     user_pk, found_id, key_id, is_use_due, is_expiry_due = found[0]
     principal = Principal(UUID(str(user_pk)), found_id, UUID(str(key_id)))  # SQLite stores them as text

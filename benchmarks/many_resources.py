@@ -12,7 +12,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory_gateway.settings")
 django.setup()
 
 from accounts.models import MemoryUser  # noqa: E402
-from core.ids import new_resource_id, resource_session_id  # noqa: E402
+from core.ids import new_resource_id, resource_session_id, session_name  # noqa: E402
 from resources.models import Attachment, Resource  # noqa: E402
 from store.models import Session  # noqa: E402
 
@@ -43,7 +43,7 @@ def _resource(user: MemoryUser, position: int) -> Resource:
     return Resource(
         resource_id=resource_id,
         user=user,
-        session_id=resource_session_id(user.user_id, resource_id),
+        session_id=resource_session_id(session_name(user.pk, user.user_id), resource_id),
         filename=f"note-{position}.txt",
         content_type="doc",
         mime_type="text/plain",

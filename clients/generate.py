@@ -394,7 +394,8 @@ class Endpoints:
         if model := self._messages(part):
             checked = f"[models.{model}.model_validate(one) for one in {argument}]"
             return checked if part["is_required"] else f"{checked} or None"
-        return str(argument)
+        default = method.get("defaults", {}).get(name)
+        return f"{argument} if {argument} is not None else {default}" if default else str(argument)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ the worker or the same call finishes it.
 
 import json
 import logging
+import re
 import uuid
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -23,6 +24,7 @@ from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
 from accounts.services import find_user
 from core.errors import EngineError, NotFound, existing
+from core.ids import ERASED_ID, ERASED_PREFIX, user_id_form
 from core.messages import Translatable as _
 from core.times import isoformat
 from engines.registry import attached_remote, get_engine
@@ -41,8 +43,6 @@ logger = logging.getLogger("memory_gateway.erase")
 Receipt = dict[str, Any]
 BEGUN = "user.erase_begin"
 ERASED = "user.erase"
-# The prefix of the id of a user who is being erased; no valid user id begins with it.
-_ERASED_PREFIX = "!"
 _LOGS = _("The request log contains the user id and paths until it is rotated.")
 _REMOTE_SECONDS = 20.0
 """The seconds that an erasure waits for the remote; the worker sends the rest."""
@@ -118,9 +118,10 @@ def erase(
 
 def find(user_id: str) -> UUID:
     """Return the key of the user with that id, preferably one whose erasure was interrupted. Raises: `NotFound`."""
-    for event in _events().filter(user_id=user_id):
+    marked = MemoryUser.objects.filter(user_id__startswith=ERASED_PREFIX, user_id__regex=ERASED_ID)
+    for event in _events().filter(user_id=user_id_form(user_id)):
         # Require a marked user: an imported archive may contain such an event about any user.
-        if MemoryUser.objects.filter(pk=event.subject_id, user_id__startswith=_ERASED_PREFIX).exists():
+        if marked.filter(pk=event.subject_id).exists():
             return UUID(event.subject_id)
     return find_user(user_id).pk
 
@@ -135,7 +136,8 @@ def erased(user_pks: Collection[UUID]) -> set[UUID]:
 
 def unfinished(begun_before: datetime) -> list[UUID]:
     """Return users whose erasure began before that time and has not ended."""
-    users = MemoryUser.objects.filter(user_id__startswith=_ERASED_PREFIX).values_list("pk", flat=True)
+    marked = MemoryUser.objects.filter(user_id__startswith=ERASED_PREFIX, user_id__regex=ERASED_ID)
+    users = marked.values_list("pk", flat=True)
     old = set(_events().filter(at__lt=begun_before).values_list("subject_id", flat=True)) if users else set()
     return [pk for pk in users if str(pk) in old]
 
@@ -155,7 +157,7 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
     """
     with transaction.atomic():
         user = existing(MemoryUser.objects.select_for_update().filter(pk=user_pk), _("There is no such user."))
-        if user.user_id.startswith(_ERASED_PREFIX):
+        if re.match(ERASED_ID, user.user_id):
             event = _events().filter(subject_id=str(user_pk)).latest("pk")
             user.user_id = event.user_id
             return user, event
@@ -169,7 +171,7 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
         UserKey.objects.filter(user=user).delete()
         RpcToken.objects.filter(user=user).delete()
         Webhook.objects.filter(user=user).delete()
-        MemoryUser.objects.filter(pk=user_pk).update(user_id=f"{_ERASED_PREFIX}{user_pk.hex}")
+        MemoryUser.objects.filter(pk=user_pk).update(user_id=f"{ERASED_PREFIX}{user_pk.hex}")
         return user, _events().filter(subject_id=str(user_pk)).latest("pk")
 
 

@@ -28,7 +28,7 @@ _DATE_TIME = re.compile(
 Kind = Literal["user", "work"]
 MemorySource = Literal["user_stated", "agent_inferred", "operator", "import"]
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-_WEEKDAYS: Final[dict[str, Weekday]] = {
+_WEEKDAYS: Final = {
     word: day
     for day, words in {
         "mon": "1 monday montag mo lundi lunes 周一 星期一 礼拜一",

@@ -60,7 +60,7 @@ def _longest_call() -> timedelta:
 
 def _queue_names(owner: Owner, session: Session, names: Collection[str], wait: timedelta) -> None:
     agents = _agents(owner.user_pk, OutboxEntry.objects.filter(session=session))
-    rows = [_row(owner, wait, owner_id=owner.user_id, engine_session_id=name) for name in names]
+    rows = [_row(owner, wait, owner_id=owner.remote_name, engine_session_id=name) for name in names]
     rows += [
         _row(owner, wait, owner_id=agent_id, is_agent=True, engine_session_id=name)
         for name in names
@@ -73,7 +73,7 @@ def queue_memory(owner: Owner, memory: Memory) -> None:
     """Record that the engine has to delete a memory, if it is a copy of the engine's. Call before it is emptied."""
     is_copy = memory.origin == Memory.Origin.REMOTE and memory.memory_type == Memory.Type.EPISODE
     if is_enabled() and is_copy:
-        _record([_row(owner, timedelta(0), owner_id=owner.user_id, memory_id=memory.memory_id)])
+        _record([_row(owner, timedelta(0), owner_id=owner.remote_name, memory_id=memory.memory_id)])
 
 
 def queue_user(user_key: UUID, user_id: str) -> None:

@@ -288,7 +288,7 @@ class EverOS:
                 continue
             # EverOS assigns memories to senders, so the sender that a message claims must not be used.
             is_of_user = entry.message.role == "user"
-            sender_id = owner.user_id if is_of_user else agents.engine_id(entry.message.sender_id)
+            sender_id = owner.remote_name if is_of_user else agents.engine_id(entry.message.sender_id)
             messages += content.wire_messages(
                 entry.message, sender_id, entry.timestamp_ms, inline_documents=inline_documents
             )

@@ -185,7 +185,7 @@ class Flush:
         if latest is None:
             return True
         query = {
-            "user_id": self._owner.user_id,
+            "user_id": self._owner.remote_name,
             **self._owner.scope,
             "query": latest.original_text[:_QUERY_CHARS],
             "method": "keyword",

@@ -141,7 +141,7 @@ def _search_both(
         for request, of_request, its_names in zip(requests, records, names, strict=True)
     ]
     # EverOS cannot delete the profile of an erased user, and a new user may have the same id.
-    if any(map(_is_without_session, chain.from_iterable(hits))) and residue.holds_user(owner.user_id):
+    if any(map(_is_without_session, chain.from_iterable(hits))) and residue.holds_user(owner.remote_name):
         hits = [[hit for hit in of_request if not _is_without_session(hit)] for of_request in hits]
     hits = _with_own_ids(owner, hits)
     hits = [_judged(request, of_request) for request, of_request in zip(requests, hits, strict=True)]

@@ -69,20 +69,20 @@ def find_sessions(client: Client, owner: Owner) -> Iterator[int]:
 
     Raises: the errors of the client's list call.
     """
-    if residue.holds_user(owner.user_id):
+    if residue.holds_user(owner.remote_name):
         return
     number, seen, total = 1, 0, 1
     while seen < total:
         order = {"sort_by": "timestamp", "sort_order": "asc"}
         page = _page(client, owner, number, client.deadline(), order)
-        names = {one.session_id for one in page.episodes if one.session_id and one.filed_under == owner.user_id}
+        names = {one.session_id for one in page.episodes if one.session_id and one.filed_under == owner.remote_name}
         yield sum(_record(owner, name) for name in names)
         number, seen, total = number + 1, seen + _PAGE_SIZE, page.total_count
 
 
 def _page(client: Client, owner: Owner, number: int, deadline: Deadline, conditions: Mapping[str, Any]) -> wire.Page:
     query = {
-        "user_id": owner.user_id,
+        "user_id": owner.remote_name,
         **owner.scope,
         "memory_type": "episode",
         "page": number,
@@ -138,7 +138,7 @@ def _record(owner: Owner, name: str) -> bool:
     except ValueError:
         return False
     named = parse_session_id(name)
-    if named.user_id not in {None, owner.user_id} or _GATEWAY_ID.fullmatch(name):
+    if named.user_id not in {None, owner.session_name} or _GATEWAY_ID.fullmatch(name):
         return False
     session = Session(
         **owner_columns(owner),

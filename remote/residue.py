@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db.models import Count, Q
 
 from accounts.models import MemoryUser
+from core.ids import remote_name
 from core.messages import Translatable as _
 from remote.models import OutboxEntry
 from store.models import IS_PURGED, Memory, Residue, Session
@@ -21,9 +22,9 @@ _KEPT = _("EverOS cannot delete data and keeps the data listed in `remote`. No u
 _WAS_NOT_SENT: Final = Q(state__in=[OutboxEntry.State.REFUSED, OutboxEntry.State.WITHHELD])
 
 
-def note_user(user_id: str, sessions: Iterable[Session]) -> None:
+def note_user(name: str, sessions: Iterable[Session]) -> None:
     """Record the names that the remote still has of an erased user and their sessions."""
-    _record({_digest("user", user_id), *map(digest_of, sessions)})
+    _record({_digest("user", name), *map(digest_of, sessions)})
 
 
 def note_session(session: Session) -> None:
@@ -31,9 +32,9 @@ def note_session(session: Session) -> None:
     _record({digest_of(session)})
 
 
-def holds_user(user_id: str) -> bool:
+def holds_user(name: str) -> bool:
     """Return True if an erased user had this name."""
-    return Residue.objects.filter(digest=_digest("user", user_id)).exists()
+    return Residue.objects.filter(digest=_digest("user", name)).exists()
 
 
 def holds_session(session: Session) -> bool:
@@ -59,10 +60,11 @@ def of_user(user: MemoryUser) -> dict[str, Any] | None:
     if not (attached or by_remote or derived):
         return None
     sessions = list(Session.objects.filter(user=user))
-    note_user(user.user_id, sessions)
+    name = remote_name(user.pk, user.user_id)
+    note_user(name, sessions)
     return {
         "base_urls": sorted({attached, *by_remote} - {""}),
-        "user_id": user.user_id,
+        "user_id": name,
         "agents": f"*+{user.pk.hex}",
         "sessions": sorted({session.engine_session_id for session in sessions}),
         "withdrawn": withdrawn,

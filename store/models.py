@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import MemoryUser
 from core.background.leases import Claimable
 from core.background.model_calls import PendingCall
+from core.ids import MAX_USER_ID_CHARS
 from core.localization import MessageField
 from core.persistence.checked_rows import CheckedModel
 from core.persistence.json_field import ReadableJSONField
@@ -186,7 +187,7 @@ class Memory(CheckedModel):
     agent_id = models.CharField(_("agent ID"), max_length=64, blank=True)
     memory_type = models.CharField(_("memory type"), max_length=20, choices=Type)
     category = models.CharField(_("category"), max_length=40, blank=True)
-    sender_id = models.CharField(_("sender ID"), max_length=128, blank=True)
+    sender_id = models.CharField(_("sender ID"), max_length=MAX_USER_ID_CHARS, blank=True)
     speaker = models.CharField(
         _("speaker"), max_length=64, blank=True, help_text=_("The speaker's name as questions use it.")
     )

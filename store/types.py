@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
+from core.ids import remote_name, session_name
 from core.logs import redact_text
 from core.persistence.file_keys import FileKey
 from documents.mime_types import ContentType
@@ -60,6 +61,16 @@ class Owner:
     user_id: str
     app_id: str = "default"
     project_id: str = "default"
+
+    @property
+    def session_name(self) -> str:
+        """The name of the user in session ids."""
+        return session_name(self.user_pk, self.user_id)
+
+    @property
+    def remote_name(self) -> str:
+        """The name of the user at a remote."""
+        return remote_name(self.user_pk, self.user_id)
 
     @property
     def scope(self) -> dict[str, str]:

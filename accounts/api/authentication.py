@@ -14,13 +14,13 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import services
 from accounts.api import limits
 from accounts.audit import Actor, record_anonymous
 from accounts.models import MemoryUser, Principal
 from accounts.services import INVALID_KEY
 from core import rest
 from core.errors import BadRequest, InvalidInput, Unauthenticated
+from core.ids import user_id_form
 from core.messages import Translatable as _
 
 # Views parse these bodies completely. A multipart body is read for credentials only without a header.
@@ -116,8 +116,9 @@ def check_credentials(
     `principal` is the caller by the `key` of the header: the parts may repeat these credentials but not contain others.
     A key in one of them marks the request; its response then has a `Deprecation` header.
 
-    Raises: `BadRequest` if the parts differ, `InvalidInput` for a value that is not text, `Unauthenticated` without a
-    user id or with wrong credentials, `TooManyRequests`.
+    Raises: `BadRequest` if the parts differ, `InvalidInput` for a value that is not text, `Forbidden` for a user id
+    that is not that of the header's key, `Unauthenticated` without a user id or with wrong credentials,
+    `TooManyRequests`.
     """
     user_id, user_key = _single_value("user_id", parts), _single_value("user_key", parts)
     if user_key is not None:
@@ -125,8 +126,8 @@ def check_credentials(
     if principal is not None:
         if user_key not in {None, key}:
             raise _different_values("user_key")
-        if user_id not in {None, principal.user_id}:
-            raise Unauthenticated(services.INVALID_KEY)
+        if user_id is not None and user_id_form(user_id) != principal.user_id:
+            raise rest.Forbidden(_("The key in the Authorization header belongs to another user: leave out user_id."))
         return principal
     if user_key is None:
         return None

@@ -12,11 +12,12 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiReque
 from pydantic import BaseModel, TypeAdapter
 
 from core import errors
-from core.rest import PROBLEM_CONTENT_TYPE, Problem, RequestTimeout
+from core.rest import PROBLEM_CONTENT_TYPE, Forbidden, Problem, RequestTimeout
 
 _ERRORS: dict[int, tuple[type[errors.GatewayError], str]] = {
     400: (errors.BadRequest, "The request cannot be read: for example, the body is not valid JSON."),
     401: (errors.Unauthenticated, "The API key or token is missing, unknown, expired or revoked."),
+    403: (Forbidden, "The request names another user than the one whose API key it has in its header."),
     404: (errors.NotFound, "The object does not exist, or it belongs to another user."),
     408: (RequestTimeout, "The body did not arrive completely in time."),
     409: (errors.Conflict, "The state of the object forbids the request. With `Retry-After`, it can be repeated then."),
@@ -70,7 +71,7 @@ def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
     """Return these error responses and those of every endpoint that authenticates."""
     return {
         (status, PROBLEM_CONTENT_TYPE): OpenApiResponse(Problem, _ERRORS[status][1], [_problem_example(status)])
-        for status in sorted({400, 401, 429, 503, *statuses})
+        for status in sorted({400, 401, 403, 429, 503, *statuses})
     }
 
 

@@ -8,6 +8,7 @@ from django.utils import timezone
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from accounts.services import DEFAULT_GRACE, MAX_GRACE, MAX_LABEL_CHARS
+from core import ids
 from core.ids import Name
 from core.messages import Translatable as _
 from core.rest import WHOLE, Body
@@ -102,8 +103,10 @@ FutureMoment = Annotated[Moment, AfterValidator(_future_second)]
 class CreateUserBody(Body):
     """The user to create."""
 
-    user_id: Name = Field(
-        description="An id of your choice: 1 to 64 characters of A-Z a-z 0-9 _ . @ + -", examples=["u_123"]
+    user_id: ids.UserId = Field(
+        description="An id of your choice, such as the one of your identity provider: 1 to 255 characters, at most 512 "
+        "bytes, without invisible ones. It is stored in Unicode's form NFC.",
+        examples=["u_123"],
     )
 
 

@@ -1,9 +1,8 @@
 from django.urls import path
 
-from accounts.api.views import KeyViewSet, UserViewSet
+from accounts.api.views import KeyViewSet
 
 urlpatterns = [
-    path("users", UserViewSet.as_view({"post": "create"})),
     path("users/me/keys", KeyViewSet.as_view({"get": "list_keys", "post": "create"})),
     path("users/me/keys/rotate", KeyViewSet.as_view({"post": "rotate"})),
     path("users/me/keys/<uuid:key_id>", KeyViewSet.as_view({"delete": "destroy"})),

@@ -9,7 +9,7 @@ from agents.tools.arguments import StrictArguments
 from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.results import Result, failed, result
 from core.errors import EngineError
-from core.ids import DisplayName, Name, NewSessionId
+from core.ids import DisplayName, NewSessionId, UserId
 from core.messages import Translatable as _
 from core.storable import check_text
 from core.times import to_ms
@@ -50,7 +50,9 @@ class SessionMessage(BaseModel):
     content: Annotated[Text, AfterValidator(check_text)] | None = Field(
         None, validate_default=True, description="The text. May be absent if there are `tool_calls`."
     )
-    sender_id: Name | None = Field(None, description="In a group chat: the participant who wrote it. Absent: the user.")
+    sender_id: UserId | None = Field(
+        None, description="In a group chat: the participant who wrote it. Absent: the user."
+    )
     sender_name: DisplayName | None = Field(None, description="The writer's name.")
     timestamp: Timestamp | None = Field(
         None,

@@ -6,7 +6,7 @@ from django.contrib.postgres.operations import AddIndexConcurrently
 from django.core.management.base import CommandError
 from django.db import router
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.migrations.operations import AddField, AddIndex
+from django.db.migrations.operations import AddField, AddIndex, AlterField
 from django.utils import timezone
 
 
@@ -34,6 +34,18 @@ class AddColumn(AddField):
         model = to_state.apps.get_model(app_label, self.model_name)
         if self.allow_migrate_model(schema_editor.connection.alias, model):
             BaseDatabaseSchemaEditor.add_field(schema_editor, model, model._meta.get_field(self.name))  # noqa: SLF001
+
+
+class WidenText(AlterField):
+    """Let a column hold longer texts, in a moment.
+
+    SQLite does not limit texts; there Django would rebuild the table, which takes long, and which views and triggers on
+    the table prevent.
+    """
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        if schema_editor.connection.vendor != "sqlite":
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
 
 
 class AddIndexOnline(AddIndexConcurrently):

@@ -21,6 +21,7 @@ from core.persistence.checked_rows import repair_row
 from core.times import to_ms
 from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, ExtractionAnswer, ProfileAnswer, is_of_user
 from engines.embedded.extraction_windows import Window, role_of
+from engines.embedded.ingest import MAX_SPEAKER_CHARS
 from store import writes
 from store.categories import TABS
 from store.derived_memories import can_be_superseded, supersede
@@ -220,7 +221,7 @@ def write_profile(owner: Owner, facts: Sequence[Memory], described: ProfileAnswe
         memory_id=str(uuid.uuid4()),
         memory_type=Memory.Type.PROFILE,
         sender_id=owner.user_id,
-        speaker=owner.user_id,
+        speaker=owner.user_id[:MAX_SPEAKER_CHARS],
         text=described.summary,
         original_text=described.summary,
         created_at_ms=to_ms(now),

@@ -37,7 +37,7 @@ ReadDocument = Callable[[Path, str], Document]
 _NAMESPACE = uuid.UUID("6d0a3b1e-5d0f-4f0e-9f43-6f3c0d5e7a11")
 _SPEAKER = re.compile(r"([^\W\d_][\w .'’-]{0,40}?)\s?(?::\s|：)(?=\s*\S)")
 _MAX_SPEAKER_WORDS = 4
-_MAX_SPEAKER_CHARS = 64
+MAX_SPEAKER_CHARS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def _message(part: Part) -> Memory:
     match = _SPEAKER.match(text)  # transcripts name the speaker first: `Caroline: …`
     is_named = match is not None and len(match[1].split()) <= _MAX_SPEAKER_WORDS
     name = message.sender_name or message.sender_id
-    speaker = match[1] if match and is_named else name[:_MAX_SPEAKER_CHARS]
+    speaker = match[1] if match and is_named else name[:MAX_SPEAKER_CHARS]
     return _row(part, 0, text=text, speaker=speaker, category=by_rule or message.category, payload=message.envelope)
 
 
@@ -236,7 +236,7 @@ def _row(part: Part, number: int, **fields: Any) -> Memory:
         memory_id=_memory_id(part.identity, number) if number else part.first_id,
         memory_type=Memory.Type.UNPROCESSED_MESSAGE,
         sender_id=part.message.sender_id,
-        agent_id="" if part.message.role == "user" else part.message.sender_id[:_MAX_SPEAKER_CHARS],
+        agent_id="" if part.message.role == "user" else part.message.sender_id[:MAX_SPEAKER_CHARS],
         created_at_ms=part.message.timestamp_ms,
         expires_at=part.message.expires_at,
         origin=Memory.Origin.EMBEDDED,

@@ -36,6 +36,7 @@ class View(NamedTuple):
     with_context: bool = False
     with_raw: bool = True
     budget: Budget = Budget()
+    user_id: str = ""
 
 
 def search_answer(answer: SearchAnswer, view: View, entries: Iterable[ProfileEntry] = ()) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def _result(found: ScopedHit, view: View) -> dict[str, Any]:
         ],
         "source_scope": found.scope,
         "resource_id": None if user_id is None else session.rest,
-        "resource_uri": None if user_id is None else resource_uri(user_id, session.rest),
+        "resource_uri": None if user_id is None else resource_uri(view.user_id or user_id, session.rest),
         "attachments": [
             {"type": row.type, "name": row.name, "internal_uri": row.internal_uri} for row in found.attachments
         ],

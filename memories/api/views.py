@@ -60,6 +60,7 @@ from store.types import KEPT, Owner, StoredMemory
 
 FEW_RESULTS = 3
 LEFT_OUT = _("The default search scopes leave out your other sessions. Add all_user_memory to scope to search them.")
+NO_CHAT = _("current_chat searches nothing without conversation_id. Send it, or add all_user_memory to scope.")
 _MEMORY_ID = path_parameter("memory_id", schemas.MemoryId)
 _SESSION_ID = path_parameter("session_id", ChatId)
 
@@ -120,9 +121,9 @@ def _store_item(principal: Principal, item: dict[str, Any]) -> dict[str, Any]:
     return result | {"action": stored.action} | redacted
 
 
-def _view_of(body: search_schemas.SearchBody) -> View:
+def _view_of(owner: Owner, body: search_schemas.SearchBody) -> View:
     budget = Budget(body.max_tokens, body.max_chars_per_memory)
-    return View(body.query, body.explain, bool(body.context), body.raw, budget)
+    return View(body.query, body.explain, bool(body.context), body.raw, budget, owner.user_id)
 
 
 def _entries(owner: Owner, body: search_schemas.SearchBody) -> Sequence[ProfileEntry]:
@@ -150,10 +151,12 @@ class MemoryViewSet(ViewSet):
         body = parse(search_schemas.SearchBody, request.data)
         owner = owner_of(caller(request), body.app_id, body.project_id)
         answer = logged_search(owner, body.command(), interface="rest")
-        document = rendering.search_answer(answer, _view_of(body), _entries(owner, body))
+        document = rendering.search_answer(answer, _view_of(owner, body), _entries(owner, body))
         is_default, is_short = "scope" not in body.model_fields_set, len(answer.results) < FEW_RESULTS
         leaves_out = is_default and is_short and queries.has_other_sessions(owner, body.conversation_id)
-        hints = [hint for hint in (LEFT_OUT if leaves_out else None, unknown_zone(body.timezone or "")) if hint]
+        has_no_chat = not is_default and body.conversation_id is None and "current_chat" in body.scope
+        given = (LEFT_OUT if leaves_out else None, NO_CHAT if has_no_chat else None, unknown_zone(body.timezone or ""))
+        hints = [hint for hint in given if hint]
         if not hints:
             return Response(document)
         language = language_of(request)

@@ -23,6 +23,7 @@ from core.errors import (
     Unauthenticated,
     UnsupportedType,
 )
+from core.ids import check_name
 from core.messages import Translatable as _
 from core.network.url_policy import AddressPolicy, BadAddress, NotAllowed, check_uri
 from core.zones import offset_minutes
@@ -290,6 +291,11 @@ def _check(owner: Owner, command: AddCommand) -> tuple[dict[tuple[int, int], str
             errors.append(
                 FieldError(sender, _("must be your own user_id, or the id of one of participants, if the role is user"))
             )
+        elif message.role != "user":
+            try:
+                check_name(message.sender_id)
+            except ValueError as error:
+                errors.append(FieldError(f"messages.{command.index_of(position)}.sender_id", error.args[0]))
     if errors:
         raise InvalidInput.of_fields(errors)
     limit: int = settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES

@@ -43,6 +43,7 @@ from store.types import EXTERNAL_ID, METADATA, TAGS, Owner, StoredMemory
 MANUAL_SESSION = "manual_insert"
 MAX_TEXT_CHARS = 8000
 MAX_SIMILAR: Final = 3
+MAX_SPEAKER_CHARS: Final = 64
 DEFAULT_IMPORTANCE: Final = 0.7
 _SENT: Final = "external_digest"
 """The field of a payload with the digest of the text that its application sent last: a person may have edited it."""
@@ -97,7 +98,10 @@ class StoredFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The origin of a fact, and who states it. `application` is that whose external ids are meant, empty for the user's own keys."""
+    """The origin of a fact, and who states it.
+
+    `application` is that whose external ids are meant, empty for the user's own keys.
+    """
 
     origin: Origin
     actor: Actor
@@ -121,7 +125,7 @@ def store_fact(
     """
     redacted: Counter[str] = Counter()
     fact = fact.cleaned(redacted)
-    fact = replace(fact, session_id=fact.session_id or f"memory_edit:{owner.user_id}")
+    fact = replace(fact, session_id=fact.session_id or f"memory_edit:{owner.session_name}")
     _check(fact)
     require_own_session(owner, fact.session_id)
     near: Sequence[Memory] = ()
@@ -177,7 +181,7 @@ def _create(owner: Owner, fact: NewFact, source: Source) -> StoredMemory:
         memory_type=Memory.Type.EPISODE,
         category=fact.category,
         sender_id=fact.agent_id or owner.user_id,
-        speaker=fact.agent_id or owner.user_id,
+        speaker=(fact.agent_id or owner.user_id)[:MAX_SPEAKER_CHARS],
         text=fact.text,
         importance=fact.importance,
         created_at_ms=at_ms,

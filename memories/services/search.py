@@ -222,7 +222,7 @@ def merge_scopes(
     Hits of other sessions and other users are dropped, because the engine is not trusted.
     """
     merged: dict[str, ScopedHit] = {}
-    users = {None, owner.user_id}
+    users = {None, owner.session_name}
     for scope, result in results.items():  # in the order of SCOPES
         sessions = requests[scope].session_ids
         for hit in result.hits:

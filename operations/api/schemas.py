@@ -14,6 +14,14 @@ class ErasureQuery(AuthenticatedQuery):
     )
 
 
+class NamedErasureQuery(ErasureQuery):
+    """The user to erase, and the confirmation."""
+
+    user_id: str = Field(
+        description="The id of the user to erase: with an API key, the caller's own.", examples=["u_123"]
+    )
+
+
 class RemoteDeletions(BaseModel):
     """The deletions that the remote was asked for. The gateway repeats those that are pending."""
 

@@ -16,8 +16,9 @@ from django.db.models import Model
 
 from accounts.audit import Actor, record
 from accounts.models import AuditSubject, MemoryUser, UserKey
+from accounts.services import require_no_alias
 from core.errors import Conflict, FieldError, InvalidInput
-from core.ids import check_name
+from core.ids import check_user_id
 from core.localization import localized
 from core.persistence.file_keys import FileKey, file_key, is_key
 from core.persistence.files import require_free, stored_files
@@ -148,7 +149,7 @@ def _archived_users(archive: Reader) -> list[_ArchivedUser]:
         if missing := [name for name in names if name not in archive.files]:
             raise InvalidInput(f"The archive lacks {', '.join(missing)}.")
         try:
-            user = MemoryUser(pk=UUID(key), user_id=check_name(user_id))
+            user = MemoryUser(pk=UUID(key), user_id=check_user_id(user_id))
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"The manifest contains an invalid user {user_id!r}: {error}.") from None
         archived.append(_ArchivedUser(user, tuple(sorted(stored[key]))))
@@ -283,7 +284,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _remove_existing(one: _ArchivedUser) -> _Replaced:
-    """Remove the existing user with the same id; return the data to keep."""
+    """Remove the existing user with the same id; return the data to keep. Raises: as `require_no_alias`."""
+    require_no_alias(one.user.user_id, one.user.pk)
     existing = MemoryUser.objects.select_for_update().filter(user_id=one.user.user_id).first()
     if existing is None:
         return _Replaced()

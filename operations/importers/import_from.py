@@ -135,7 +135,7 @@ class Request:
             memory_type=Memory.Type.EPISODE,
             category=found.category if found.category in CATEGORIES else self.category,
             sender_id=speaker,
-            speaker=speaker,
+            speaker=speaker[: manual.MAX_SPEAKER_CHARS],
             text=own_text(found.text).strip(),
             importance=found.importance,
             batch_id=found.batch_id,

@@ -23,7 +23,7 @@ from accounts import services as accounts
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, UserKey
 from core.errors import Conflict, InvalidInput
-from core.ids import check_name, parse_session_id
+from core.ids import check_user_id, parse_session_id, session_name, user_of_alias
 from core.persistence.file_keys import MESSAGE_FILES, FileKey, file_key, is_key
 from core.persistence.files import stored_files
 from documents.mime_types import content_type_of, extension_of
@@ -193,7 +193,7 @@ class _Import:
     def _add_user(self, row: Row, _file: StoredFile | None) -> list[Change]:
         user_id, created_at = row.text("user_id"), row.time("created_at") or timezone.now()
         if not _is_name(user_id):
-            raise Left("a user ID with other characters than A-Z a-z 0-9 _ . @ + -")
+            raise Left("a user ID that is too long or has invisible characters")
         if user_id in self._refused:
             raise Left(f"refused, because deleted text would come back: {self._refused[user_id]}")
         changes: list[Change] = []
@@ -397,13 +397,14 @@ def _is_deleted(row: Row) -> bool:
 def _require_own_session(columns: Mapping[str, Any]) -> None:
     """Raise `Left` unless the row has a session, and it names no other user."""
     session_id: str = columns["session_id"]
-    if not session_id or parse_session_id(session_id).user_id not in {None, columns["user"].user_id}:
+    user = columns["user"]
+    if not session_id or parse_session_id(session_id).user_id not in {None, session_name(user.pk, user.user_id)}:
         raise Left("an invalid session_id")
 
 
 def _is_name(user_id: str) -> bool:
     try:
-        return bool(check_name(user_id))
+        return check_user_id(user_id) == user_id and user_of_alias(user_id) is None
     except ValueError:
         return False
 

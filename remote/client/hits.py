@@ -74,7 +74,7 @@ def hits_of(
 
     `is_bounded`: scores are between 0 and 1 already (False for keyword: BM25).
     """
-    user_or_agent = names.agents.engine_id(agent_id) if agent_id else owner.user_id
+    user_or_agent = names.agents.engine_id(agent_id) if agent_id else owner.remote_name
     hits: list[Hit] = []
     foreign = 0
     for record, raw in records.all():

@@ -71,7 +71,7 @@ def _payload(owner: Owner, request: SearchRequest, filters: Payload) -> Payload:
     }
     is_filtered_here = needs_gateway(request.filters or {})
     if request.agent_id is None:
-        payload["user_id"] = owner.user_id
+        payload["user_id"] = owner.remote_name
     else:
         payload["agent_id"] = AgentNames(owner.user_pk).engine_id(request.agent_id)
         is_filtered_here = bool(request.filters or request.session_ids)

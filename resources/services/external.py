@@ -17,7 +17,7 @@ from accounts.models import MemoryUser, Principal
 from accounts.services import lock_caller
 from core.errors import FieldError, InvalidInput
 from core.events import publish
-from core.ids import new_resource_id, resource_session_id
+from core.ids import new_resource_id, resource_session_id, session_name
 from core.network.url_policy import AddressPolicy, BadAddress, check_uri
 from documents import mime_types
 from documents.mime_types import ContentType, content_type_of
@@ -126,7 +126,7 @@ def _new_resource(user: MemoryUser, registration: Registration) -> Resource:
         user=user,
         app_id=registration.app_id,
         project_id=registration.project_id,
-        session_id=resource_session_id(user.user_id, resource_id),
+        session_id=resource_session_id(session_name(user.pk, user.user_id), resource_id),
         origin=Resource.Origin.EXTERNAL,
         sealed_ingest_uri=seal(registration.ingest_uri),
     )

@@ -121,7 +121,7 @@ def _new_resource(owner: Owner, incoming: IncomingFile, metadata: Upload) -> Res
     return Resource(
         resource_id=resource_id,
         **owner_columns(owner),
-        session_id=resource_session_id(owner.user_id, resource_id),
+        session_id=resource_session_id(owner.session_name, resource_id),
         filename=incoming.filename,
         title=metadata.title,
         description=metadata.description,

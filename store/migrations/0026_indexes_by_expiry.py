@@ -14,7 +14,7 @@ def _index(name):
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("store", "0025_attributes"), ("accounts", "0013_next_expiry")]
+    dependencies = [("store", "0025_attributes"), ("accounts", "0014_next_expiry")]
 
     operations = [
         AddIndexOnline("memory", _index("memory_by_expiry")),

@@ -99,8 +99,12 @@ def test_all_wrong_credentials_get_the_same_response(alice: Person, bob: Person)
 def test_a_user_id_next_to_the_header_must_be_that_of_the_key(alice: Person, bob: Person) -> None:
     header = f"Bearer {alice.user_key}"
     assert get({"user_id": alice.user_id}, Authorization=header).status_code == 200
-    assert get({"user_id": bob.user_id}, Authorization=header).status_code == 401
-    assert post({"user_id": bob.user_id}, Authorization=header).status_code == 401
+    assert get({"user_id": bob.user_id}, Authorization=header).status_code == 403
+    refused = post({"user_id": bob.user_id}, Authorization=header)
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert "belongs to another user: leave out user_id" in refused.json()["detail"]
+    assert bob.user_id not in refused.content.decode()
+    assert get({"user_id": bob.user_id}, Authorization=f"Bearer {UNKNOWN_KEY}").status_code == 401
     assert (
         Client()
         .delete(
@@ -110,7 +114,7 @@ def test_a_user_id_next_to_the_header_must_be_that_of_the_key(alice: Person, bob
             headers={"Authorization": header},
         )
         .status_code
-        == 401
+        == 403
     )
 
 

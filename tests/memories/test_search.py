@@ -66,12 +66,20 @@ def hint(person: Person, **fields: Any) -> str | None:
     return answer
 
 
+@pytest.mark.parametrize(
+    "scope", [["current_chat"], ["current_chat", "resources"], ["current_chat", "all_user_memory"]]
+)
+def test_a_hint_says_that_the_current_chat_needs_a_conversation(alice: Person, scope: list[str]) -> None:
+    assert "current_chat searches nothing without conversation_id" in (hint(alice, scope=scope) or "")
+    assert hint(alice, scope=scope, conversation_id="c1") is None
+
+
 def test_a_hint_names_the_parameter_that_finds_other_sessions(alice: Person, bob: Person) -> None:
     say(alice, "chat:c1", "I prefer payment by card")
     assert hint(alice, conversation_id="c1") is None
     assert "Add all_user_memory to scope" in (hint(alice) or "")
     assert "Add all_user_memory to scope" in (hint(alice, conversation_id="c2") or "")
-    assert hint(alice, scope=["current_chat", "resources"]) is None  # on purpose
+    assert hint(alice, scope=["current_chat", "resources"], conversation_id="c1") is None  # on purpose
     assert hint(alice, scope=["all_user_memory"]) is None
     assert hint(alice, project_id="other") is None
     assert hint(bob) is None

@@ -11,7 +11,7 @@ class Command(BaseCommand):
     help = "Create a user, or find an existing one, and print the API key."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("user_id", help="user ID: 1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
+        parser.add_argument("user_id", help="user ID: 1 to 255 characters")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

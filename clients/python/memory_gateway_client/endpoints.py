@@ -44,8 +44,8 @@ class Memories(Group[S]):
     ) -> Call[models.SearchAnswer]:
         """Search the caller's memories in one or several search scopes.
 
-        Deleted memories are never returned. The default `scope` is `current_chat` and `resources`; `raw=False` shortens
-        the answer.
+        Deleted memories are never returned. The default `scope` here is `all_user_memory`; `raw=False` shortens the
+        answer.
         """
         return call(
             "POST",
@@ -54,7 +54,7 @@ class Memories(Group[S]):
             body={
                 "query": query,
                 "conversation_id": conversation_id,
-                "scope": scope,
+                "scope": scope if scope is not None else ["all_user_memory"],
                 "agent_id": agent_id,
                 "method": method,
                 "top_k": top_k,

@@ -372,7 +372,7 @@ class SearchReport(Model):
     """Misspelled words of the query, with the words of the memories that were searched instead."""
     hint: str | None = None
     """How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few
-    results and leave out sessions of the caller, or `timezone` is unknown."""
+    results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown."""
 
 
 class SearchAnswer(Model):

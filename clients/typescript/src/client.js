@@ -120,14 +120,14 @@ class Group {
 /** Stored memories: `client.memories`. */
 export class Memories extends Group {
   /**
-   * Search memories. The default `scope` is `current_chat` and `resources`.
+   * Search memories. The default `scope` here is `all_user_memory`.
    *
    * @param {string} query
    * @param {Fields<"SearchBodyRequest", "query">} [options]
    * @returns {Promise<Schemas["SearchOut"]>}
    */
   search(query, options) {
-    const body = { ...this._scope, query, ...options };
+    const body = { ...this._scope, query, scope: ["all_user_memory"], ...options };
     return this._call("POST", "/memories/search", { body, isIdempotent: true });
   }
 

@@ -21,7 +21,7 @@ test("a conversation is stored, found, changed, deleted and restored", async () 
   const added = await client.sessions.add("chat:c_1", [message]);
   assert.equal(added.backend.data.message_count, 1);
   assert.equal((await client.sessions.flush("chat:c_1")).backend.data.memory_count, 1);
-  const { results } = await client.memories.search("answers", { scope: ["all_user_memory"], context: 1 });
+  const { results } = await client.memories.search("answers", { context: 1 });
   assert.equal(results[0]?.text, "I prefer short answers.");
   const id = results[0]?.id ?? "";
   assert.equal((await client.memories.update(id, { override_text: "I prefer long answers." })).status, "active");

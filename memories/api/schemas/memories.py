@@ -20,7 +20,7 @@ from accounts.api.schemas import (
 )
 from core import pagination
 from core.errors import InvalidInput
-from core.ids import Name, SessionId
+from core.ids import Name, SessionId, UserId
 from core.messages import Translatable as _
 from core.shapes import shared
 from memories.api.schemas.messages import ToolCall
@@ -54,7 +54,7 @@ SessionFilter = Annotated[
     SessionId | None, Field(description="Only memories of this session.", examples=["chat:c_456"])
 ]
 TypeFilter = Annotated[MemoryType | None, Field(description="Only memories of this type.")]
-SenderFilter = Annotated[Name | None, Field(description="Only messages and files of this sender.")]
+SenderFilter = Annotated[UserId | None, Field(description="Only messages and files of this sender.")]
 Since = Annotated[Milliseconds | None, Field(description="Only memories since this time, in Unix ms.")]
 Until = Annotated[Milliseconds | None, Field(description="Only memories before this time, in Unix ms.")]
 Cursor = Annotated[
@@ -229,7 +229,7 @@ class DeletionBody(MemoryBody):
 class SenderDeletionBody(ScopedBody):
     """The sender whose messages are deleted, and why."""
 
-    sender_id: Name = Field(description="The sender, such as a participant of a group chat.", examples=["u_123"])
+    sender_id: UserId = Field(description="The sender, such as a participant of a group chat.", examples=["u_123"])
     session_id: SessionId | None = Field(
         None,
         description="Only messages of this session. Absent: of all sessions of the scope.",

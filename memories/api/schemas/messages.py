@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from accounts.api.schemas import ChatId, FutureMoment, ScopedBody, Time
-from core.ids import DisplayName, Name, NewSessionId, SessionId
+from core.ids import DisplayName, Name, NewSessionId, SessionId, UserId
 from core.labels import Metadata, Tags
 from core.messages import Translatable as _
 from core.network.url_policy import MAX_URI_CHARS
@@ -223,7 +223,7 @@ _CALL_ID = TypeAdapter(CallId | None)
 class Participant(Body):
     """A person other than the caller who speaks in a group chat."""
 
-    id: Name = Field(
+    id: UserId = Field(
         description="The person's id in your application. It may equal a user's id: that user gets nothing.",
         examples=["bob"],
     )
@@ -246,7 +246,7 @@ class MessageIn(Body):
         }
     }
 
-    sender_id: Name | None = Field(
+    sender_id: UserId | None = Field(
         None,
         description="The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise "
         "the agent's id. Absent: the caller, or the `agent_id` of the request.",

@@ -500,7 +500,8 @@ class SearchMeta(BaseModel):
     hint: str | None = Field(
         None,
         description="How to find more, in the language of `Accept-Language`. Absent unless the default search scopes "
-        "return few results and leave out sessions of the caller, or `timezone` is unknown.",
+        "return few results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or "
+        "`timezone` is unknown.",
     )
 
 

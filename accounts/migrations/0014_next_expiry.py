@@ -8,7 +8,7 @@ from core.persistence.migration_operations import AddIndexOnline
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("accounts", "0011_remote_in_erasures")]
+    dependencies = [("accounts", "0012_longer_user_ids")]
 
     operations = [
         migrations.AddField(
