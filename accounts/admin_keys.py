@@ -191,7 +191,10 @@ class UserKeyAdmin(CredentialAdmin):
     list_select_related = ("user",)
     search_fields = ("user__user_id__startswith", "prefix__startswith", "label__startswith")
     search_help_text = gettext_lazy("Start of a user ID, key or label.")
-    fields = ("user", "prefix", "label", "created_at", "expires_at", "revoked_at", "last_used_at")
+    fields = (
+        *("user", "prefix", "label", "scopes", "app_id", "agent_id"),
+        *("created_at", "expires_at", "revoked_at", "last_used_at"),
+    )
     change_form_template = "admin/accounts/userkey/change_form.html"
 
     @admin.display(boolean=True, description=gettext_lazy("active"))
@@ -206,8 +209,16 @@ class UserKeyAdmin(CredentialAdmin):
 
         def issue() -> IssuedKey:
             user = services.find_user(form.cleaned_data["user_id"])
-            label, expires_at = form.cleaned_data["label"], expiry_of(form)
-            return services.issue_key(user.pk, label=label, expires_at=expires_at, actor=actor_of(request))
+            data = form.cleaned_data
+            return services.issue_key(
+                user.pk,
+                label=data["label"],
+                expires_at=expiry_of(form),
+                granted=data["scopes"] or None,
+                app_id=data["app_id"],
+                agent_id=data["agent_id"],
+                actor=actor_of(request),
+            )
 
         return self.issue_page(request, form, issue, _("Create API key"), action=_("Create API key"))
 

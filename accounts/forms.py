@@ -8,8 +8,10 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts import services, sessions, sign_in, tokens
+from accounts import scopes, services, sessions, sign_in, tokens
 from core.errors import TooManyRequests
+from core.ids import check_name
+from core.localization import localized
 
 
 class OperatorSignInForm(AdminAuthenticationForm):
@@ -81,6 +83,14 @@ def expiry_of(form: forms.Form) -> datetime | None:
     return timezone.now() + timedelta(days=days) if days else None
 
 
+def _check_id(value: str) -> None:
+    """Check the id of an application or agent. Raises: `ValidationError`."""
+    try:
+        check_name(value)
+    except ValueError as error:
+        raise forms.ValidationError(localized(error.args[0])) from None
+
+
 class IssueKeyForm(CredentialForm):
     user_id = forms.CharField(max_length=64, label=_("User ID"))
     label = forms.CharField(
@@ -90,6 +100,25 @@ class IssueKeyForm(CredentialForm):
         help_text=_("For your reference, for example the application's name."),
     )
     days = _days_field()
+    scopes = forms.MultipleChoiceField(
+        choices=[
+            (scopes.SEARCH, _("search: read memories and profiles")),
+            (scopes.ADD, _("add: store memories")),
+            (scopes.DECIDE, _("decide: change, delete and restore")),
+            (scopes.FILES, _("files: read, upload and delete files")),
+            (scopes.CONTROLS, _("controls: tighten controls")),
+        ],
+        required=False,
+        label=_("Scopes"),
+        help_text=_("Select none for a key that may do everything but tighten controls."),
+        widget=forms.CheckboxSelectMultiple,
+    )
+    app_id = forms.CharField(
+        max_length=64, required=False, validators=[_check_id], label=_("Only application"), help_text=_("Empty: all.")
+    )
+    agent_id = forms.CharField(
+        max_length=64, required=False, validators=[_check_id], label=_("Only agent"), help_text=_("Empty: all.")
+    )
 
 
 class IssueTokenForm(CredentialForm):

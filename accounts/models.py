@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from accounts.scopes import UNLIMITED
 from core.background.leases import Leased
 from core.ids import MAX_USER_ID_CHARS
 from core.persistence.checked_rows import CheckedModel
@@ -17,11 +18,17 @@ from core.persistence.json_field import ReadableJSONField
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller: the user whose API key was presented. `request.user` in every API view."""
+    """The caller: the user whose API key was presented. `request.user` in every API view.
+
+    `scopes` are those of `accounts.scopes`. A key can be bound to an application and an agent; empty for none.
+    """
 
     user_pk: UUID
     user_id: str
     key_id: UUID
+    scopes: frozenset[str] = UNLIMITED
+    app_id: str = ""
+    agent_id: str = ""
     is_authenticated: ClassVar[bool] = True
 
 
@@ -68,6 +75,33 @@ class UserKey(CheckedModel):
     )
     digest = models.CharField(_("digest"), max_length=64, unique=True, editable=False)
     ciphertext = models.TextField(_("ciphertext"), editable=False)
+    scopes = models.CharField(
+        _("scopes"),
+        max_length=100,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text=_("Granted permissions, separated by spaces. Empty: all."),
+    )
+    app_id = models.CharField(
+        _("application"),
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text=_("The only application whose data the key reads and writes. Empty: all."),
+    )
+    agent_id = models.CharField(
+        _("agent"),
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text=_("The only agent as which the key reads and writes. Empty: all."),
+    )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
     revoked_at = models.DateTimeField(_("revoked at"), null=True, blank=True, editable=False)

@@ -7,7 +7,7 @@ are stored as digests.
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from typing import Final
@@ -20,15 +20,15 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, UUIDField
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from accounts import authority, expiry
+from accounts import authority, expiry, scopes
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, OAuthClient, OAuthConnection, OAuthToken, Principal, UserKey
 from accounts.services import OAUTH_PREFIX, digest_of, live_key_condition, record_use
 from core.errors import InvalidInput, NotFound, Unauthenticated
 from core.messages import Translatable as _
 
-READ: Final = "memories:read"
-WRITE: Final = "memories:write"
+READ: Final = scopes.READ
+WRITE: Final = scopes.WRITE
 SCOPES: Final = (READ, WRITE)
 Kind = OAuthToken.Kind
 CODE, ACCESS, REFRESH = Kind.CODE, Kind.ACCESS, Kind.REFRESH
@@ -52,11 +52,10 @@ INVALID_GRANT = _("The code or token is unknown, expired, revoked or already use
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The user for whom an access token acts, and its token scopes."""
+    """The user for whom a key or an access token acts, within its scopes."""
 
     principal: Principal
     actor: Actor
-    scopes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,15 +217,19 @@ def authenticate(plaintext: str, resource: str) -> Access:
     token = None
     if _TOKEN.fullmatch(plaintext):
         live = OAuthToken.objects.filter(is_live_token(), kind=ACCESS, digest=digest_of(plaintext))
-        token = live.filter(connection__resource=resource).select_related("connection__user").first()
+        token = live.filter(connection__resource=resource).select_related("connection__user", "connection__key").first()
     if token is None:
         raise Unauthenticated(INVALID_TOKEN)
     record_use(OAuthConnection.objects.filter(pk=token.connection_id))
-    user = token.connection.user
-    principal = Principal(user.pk, user.user_id, token.connection_id)
+    user, key = token.connection.user, token.connection.key
+    granted = scopes.of_oauth(token.scopes.split())
+    principal = Principal(user.pk, user.user_id, token.connection_id, granted)
+    if key is not None:  # an application may not do more than the key that connected it
+        allowed = granted & scopes.of_key(key.scopes)
+        principal = replace(principal, scopes=allowed, app_id=key.app_id, agent_id=key.agent_id)
     if user.next_expiry_at is not None and user.next_expiry_at <= timezone.now():
         expiry.end_due(user.pk)
-    return Access(principal, _actor(token.connection_id), tuple(token.scopes.split()))
+    return Access(principal, _actor(token.connection_id))
 
 
 def revoke(connection_id: UUID, *, actor: Actor, user_pk: UUID | None = None, reason: str = "") -> None:

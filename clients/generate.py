@@ -245,9 +245,15 @@ def list_of(schema: Schema) -> str | None:
     return lists[0] if lists and len(fields) == 1 else None
 
 
-def is_given(name: str, part: Schema) -> bool:
+def has_scope(parts: Mapping[str, Schema]) -> bool:
+    """Return True for fields that name a scope. Without the project, `app_id` is a limit of a key."""
+    return {"app_id", "project_id"} <= parts.keys()
+
+
+def is_given(name: str, parts: Mapping[str, Schema]) -> bool:
     """Return True for a field that the caller of a method gives."""
-    return name not in OF_CLIENT or part["is_required"]
+    is_limit = name == "app_id" and not has_scope(parts)
+    return name not in OF_CLIENT or is_limit or parts[name]["is_required"]
 
 
 class Endpoints:
@@ -285,7 +291,7 @@ class Endpoints:
             name: part
             for where in ("path", "query", "body")
             for name, part in place[where].items()
-            if is_given(name, part) and not (is_page and name == "limit")
+            if is_given(name, place[where]) and not (is_page and name == "limit")
         }
         kind, parser, returned = self._answer(operation, is_page=is_page)
         signature = self._signature(method, operation, given, is_page=is_page)
@@ -367,9 +373,9 @@ class Endpoints:
             found = [
                 f"{name!r}: {'page_size' if is_page and name == 'limit' else self._value(method, name, part)}"
                 for name, part in parts.items()
-                if is_given(name, part)
+                if is_given(name, parts)
             ]
-            scope = ["self._scope"] if "app_id" in parts else []
+            scope = ["self._scope"] if has_scope(parts) else []
             return " | ".join([f"{{{', '.join(found)}}}"] * bool(found or not scope) + scope)
 
         headers = {

@@ -12,7 +12,7 @@ from core.messages import Translatable as _
 from core.persistence import sql
 from memories.models import Override, OverrideRevision, Tombstone
 from store import cover
-from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_values
+from store.models import IS_PURGED, MANUAL_ORIGINS, Memory, Session, State, owned_by, owner_values
 from store.table import visible
 from store.types import Owner, StoredMemory
 
@@ -189,9 +189,15 @@ def restorable(condition: Q) -> QuerySet[Tombstone]:
     return Tombstone.objects.filter(condition, remains, undone_at__isnull=True)
 
 
-def trash(owner: Owner, after: tuple[datetime, str] | None, limit: int) -> list[Tombstone]:
-    """Return deletions that can be undone, newest first, with the memory's row. One statement."""
+def trash(owner: Owner, after: tuple[datetime, str] | None, limit: int, *, reader: str = "") -> list[Tombstone]:
+    """Return deletions that can be undone, newest first, with the memory's row. One statement.
+
+    With `reader`, one of the user's agents, leave out what other agents have stored.
+    """
     found = restorable(owned_by(owner)).select_related("row")
+    if reader:
+        is_private = Q(row__origin__in=MANUAL_ORIGINS) & ~Q(row__agent_id__in=["", reader])
+        found = found.filter(Q(row__isnull=True) | ~is_private)
     if after is not None:
         at, tombstone_id = after
         found = found.filter(Q(created_at__lt=at) | Q(created_at=at, tombstone_id__lt=tombstone_id))

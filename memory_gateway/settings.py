@@ -340,7 +340,7 @@ RPC_REQUESTS_PER_SECOND = 20
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.api.authentication.UserKeyAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.api.permissions.HasScope"],
     "DEFAULT_PARSER_CLASSES": ["core.rest.JsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["core.rest.JsonRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",

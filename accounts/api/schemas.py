@@ -118,13 +118,32 @@ class CreatedUser(BaseModel):
     created_at: Time = Field(description="When the user was created.")
 
 
+KeyScope = Literal["search", "add", "decide", "files", "controls"]
+_SCOPES = (
+    "`search`: read memories and profiles. `add`: store. `decide`: change, delete and restore. `files`: read, upload "
+    "and delete files. `controls`: read and tighten controls. Keys with scopes manage no keys and webhooks."
+)
+
+
 class IssueKeyBody(AuthenticatedBody):
-    """The label and the expiry of a new key."""
+    """The label, the expiry and the limits of a new key."""
 
     label: str = Field(
         "", max_length=MAX_LABEL_CHARS, description="A name that tells this key from others.", examples=["laptop"]
     )
     expires_at: Moment | None = Field(None, description="When the key expires, within ten years. Absent: never.")
+    scopes: list[KeyScope] | None = Field(
+        None,
+        min_length=1,
+        max_length=5,
+        description=f"What the key may do. {_SCOPES} Absent: everything but `controls`.",
+    )
+    app_id: Name | None = Field(
+        None, description="The only application whose data the key reads and writes. Absent: all.", examples=[None]
+    )
+    agent_id: Name | None = Field(
+        None, description="The only agent as which the key reads and writes. Absent: all.", examples=[None]
+    )
 
 
 class RotateKeyBody(AuthenticatedBody):
@@ -142,6 +161,11 @@ class _Key(BaseModel):
     label: str = Field(description="The label given when the key was made; may be empty.", examples=["laptop"])
     created_at: Time = Field(description="When the key was made.")
     expires_at: Time | None = Field(description="When the key expires; null for never.", examples=[None])
+    scopes: list[KeyScope] | None = Field(
+        None, description="What the key may do; null for everything but `controls`.", examples=[None]
+    )
+    app_id: str | None = Field(None, description="The only application that it reads and writes.", examples=[None])
+    agent_id: str | None = Field(None, description="The only agent as which it reads and writes.", examples=[None])
 
 
 class KeyView(_Key):

@@ -73,7 +73,13 @@ class KeyViewSet(ViewSet):
         body = parse(schemas.IssueKeyBody, request.data)
         principal = caller(request)
         issued = services.issue_key(
-            principal.user_pk, label=body.label, expires_at=body.expires_at, actor=Actor.key(principal)
+            principal.user_pk,
+            label=body.label,
+            expires_at=body.expires_at,
+            granted=body.scopes,
+            app_id=body.app_id or "",
+            agent_id=body.agent_id or "",
+            actor=Actor.key(principal),
         )
         return Response(_new_key(issued))
 
@@ -116,6 +122,7 @@ def _key(item: UserKey, *, current: UUID) -> dict[str, Any]:
         "key_id": str(item.pk),
         "prefix": item.prefix,
         "label": item.label,
+        **_limits(item),
         "created_at": isoformat(item.created_at),
         "expires_at": isoformat_or_none(item.expires_at),
         "revoked_at": isoformat_or_none(item.revoked_at),
@@ -125,11 +132,21 @@ def _key(item: UserKey, *, current: UUID) -> dict[str, Any]:
     }
 
 
+def _limits(key: UserKey) -> dict[str, Any]:
+    """Return what the key may do, each null for no limit."""
+    return {
+        "scopes": key.scopes.split() or None,
+        "app_id": key.app_id or None,
+        "agent_id": key.agent_id or None,
+    }
+
+
 def _new_key(issued: IssuedKey) -> dict[str, Any]:
     return {
         "key_id": str(issued.key.pk),
         "user_key": issued.plaintext,
         "label": issued.key.label,
+        **_limits(issued.key),
         "created_at": isoformat(issued.key.created_at),
         "expires_at": isoformat_or_none(issued.key.expires_at),
     }

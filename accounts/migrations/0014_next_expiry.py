@@ -8,7 +8,7 @@ from core.persistence.migration_operations import AddIndexOnline
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("accounts", "0012_longer_user_ids")]
+    dependencies = [("accounts", "0013_scopes_of_keys")]
 
     operations = [
         migrations.AddField(

@@ -12,6 +12,7 @@ from accounts.api.authentication import caller
 from accounts.api.openapi import RequiredBodies, problems, request_body, success
 from accounts.api.schemas import ScopedBody
 from accounts.audit import Actor
+from accounts.scopes import SEARCH
 from agents.tools.caller import Caller
 from agents.tools.context import MAX_TOKENS, make_context
 from core import readable
@@ -19,7 +20,7 @@ from core.ids import Name
 from core.rest import WHOLE, parse
 from core.times import isoformat
 from memories.api.schemas.search import ConversationId, Query
-from memories.services.lookup import owner_of
+from memories.services.lookup import agent_of, owner_of
 
 
 class ContextBody(ScopedBody):
@@ -70,6 +71,7 @@ class PromptContext(BaseModel):
 
 @extend_schema(tags=["memories"])
 class ContextViewSet(ViewSet):
+    scopes = {"make": SEARCH}
     schema = RequiredBodies()
 
     @extend_schema(
@@ -84,7 +86,7 @@ class ContextViewSet(ViewSet):
         principal = caller(request)
         owner = owner_of(principal, body.app_id, body.project_id)
         context = make_context(
-            Caller(owner, body.agent_id or "", Actor.key(principal), interface="rest"),
+            Caller(owner, agent_of(principal, body.agent_id) or "", Actor.key(principal), interface="rest"),
             body.query,
             conversation_id=body.conversation_id,
             max_tokens=body.max_tokens,

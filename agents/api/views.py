@@ -20,6 +20,7 @@ from accounts import authority, expiry, tokens
 from accounts.api import limits
 from accounts.api.authentication import UserKeyAuthentication, address_of, bearer, caller
 from accounts.api.openapi import BearerScheme, request_body, success
+from accounts.api.permissions import ANY
 from accounts.audit import Actor
 from accounts.models import Principal
 from accounts.services import OAUTH_PREFIX
@@ -142,6 +143,7 @@ class ToolScheme(BearerScheme):  # type: ignore[no-untyped-call]
 
 class InvokeView(APIView):
     authentication_classes = [ToolAuthentication]
+    scopes = {"post": ANY}  # each tool has its own
 
     @extend_schema(
         operation_id="invoke_tool",
@@ -161,6 +163,7 @@ class InvokeView(APIView):
             agent_id=body.agent_id,
             session_key=body.session_key,
             may=presented.may,
+            principal=caller(request),
         )
         answer = {"ok": True, "result": tools.invoke(called_by, body.tool, body.args or {})}
         if ignored := tools.warnings(body.tool, cast("dict[str, Any]", request.data)):

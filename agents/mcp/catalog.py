@@ -7,6 +7,7 @@ from typing import Any, Final
 import mcp_types as types
 from pydantic import BaseModel
 
+from accounts.scopes import ADD, DECIDE, FILES, SEARCH, UNLIMITED
 from agents import tools
 from agents.mcp import files, memory_tools, openclaw_tools, profile_tools, resource_tools, session_tools
 from agents.tools import Tool
@@ -51,6 +52,7 @@ TOOLS: Final = {
     "memory_recall": McpTool(
         openclaw_tools.RecallArguments,
         tools.TOOLS["memory_recall"].run,
+        SEARCH,
         "Recall memories",
         "Recall what is known about the user: preferences, facts, decisions, lessons, past conversations and files. "
         f"{WHEN_TO_RECALL} Returns memories, best first, each with its id, category, time and score; "
@@ -59,6 +61,7 @@ TOOLS: Final = {
     "memory_store": McpTool(
         openclaw_tools.StoreArguments,
         tools.TOOLS["memory_store"].run,
+        ADD,
         "Store a memory",
         "Store one fact, preference or decision for later conversations. Call it when the user tells you something "
         "worth remembering or asks you to remember it. Returns its id, and similar memories that you may "
@@ -69,6 +72,7 @@ TOOLS: Final = {
     "memory_forget": McpTool(
         openclaw_tools.ForgetArguments,
         tools.TOOLS["memory_forget"].run,
+        DECIDE,
         "Forget a memory",
         "Move a memory to the trash. Call it when the user asks you to forget something. Give the memory's id, or a "
         "query: if one memory clearly matches, it is deleted; otherwise candidates with their ids are returned. "
@@ -80,6 +84,7 @@ TOOLS: Final = {
     "memory_search": McpTool(
         memory_tools.SearchArguments,
         memory_tools.search,
+        SEARCH,
         "Search memories",
         f"Search the user's memories in one conversation, in the files or everywhere. {WHEN_TO_RECALL} Returns "
         f"memories, best first, with their ids, times and files; {_CUT}",
@@ -87,6 +92,7 @@ TOOLS: Final = {
     "memory_list": McpTool(
         memory_tools.ListArguments,
         memory_tools.list_memories,
+        SEARCH,
         "List memories",
         "List memories of a session, category, type or time, newest first. Call it to review what is stored, or with "
         "`deleted` to find a memory to restore. Returns memories with their ids, and a cursor if there are more.",
@@ -94,6 +100,7 @@ TOOLS: Final = {
     "memory_get": McpTool(
         memory_tools.GetArguments,
         memory_tools.get,
+        SEARCH,
         "Get a memory",
         "Get the whole text of a memory by its id. Call it when another tool shows only a part of a memory. Returns up "
         f"to {memory_tools.GET_CHARS} characters, and the next offset if there are more.",
@@ -101,6 +108,7 @@ TOOLS: Final = {
     "memory_update": McpTool(
         memory_tools.UpdateArguments,
         memory_tools.update,
+        DECIDE,
         "Update a memory",
         "Replace the text, the category or the importance of a memory. Call it when a memory is wrong or outdated, "
         "instead of storing a second one. The former text stays in the history. Copies of the "
@@ -111,6 +119,7 @@ TOOLS: Final = {
     "memory_restore": McpTool(
         memory_tools.RestoreArguments,
         memory_tools.restore,
+        DECIDE,
         "Restore a memory",
         "Restore a memory from the trash. Call it when the user wants back what was forgotten. Give the id that "
         "memory_forget returned, or find it by memory_list with `deleted`. Copies deleted with it return too.",
@@ -120,6 +129,7 @@ TOOLS: Final = {
     "profile_get": McpTool(
         profile_tools.GetArguments,
         profile_tools.get,
+        SEARCH,
         "Get a profile document",
         "Get one of the two documents about the user: `user` (who they are) or `work` (how they work). Call it before "
         "you change the document, or when you need more of it than the memories say. Returns all its fields.",
@@ -128,6 +138,7 @@ TOOLS: Final = {
     "profile_update": McpTool(
         profile_tools.UpdateArguments,
         profile_tools.update,
+        DECIDE,
         "Update a profile document",
         "Change fields of the document `user` or `work`. Call it when the user states something lasting that the "
         "document has a field for; use memory_store for everything else. Fields that you leave out stay.",
@@ -137,6 +148,7 @@ TOOLS: Final = {
     "session_add": McpTool(
         session_tools.AddArguments,
         session_tools.add_messages,
+        ADD,
         "Add messages to a session",
         "Add messages of a conversation to its session. Call it when you are to record a conversation, and with "
         "`flush` at its end. A flush turns the messages into memories, which memory_recall finds.",
@@ -147,6 +159,7 @@ TOOLS: Final = {
     "resources_list": McpTool(
         resource_tools.ListArguments,
         resource_tools.list_resources,
+        FILES,
         "List files",
         "List the user's files. Call it to find a file's resource_id. Returns names, types, statuses and ids, newest "
         "first, and a cursor if there are more.",
@@ -155,6 +168,7 @@ TOOLS: Final = {
     "resources_read": McpTool(
         resource_tools.ReadArguments,
         resource_tools.read_resource,
+        FILES,
         "Read a file",
         "Read the text of a file. Call it when the passages that a search returned are not enough. Returns up to "
         f"{files.MAX_CHARS} characters, and next_offset if there are more.",
@@ -164,11 +178,8 @@ TOOLS: Final = {
 
 
 @cache
-def list_tools(*, may_write: bool = True, is_complete: bool = False) -> list[types.Tool]:
-    """Return the tools of the short list, or all with the schemas of their answers.
-
-    Without `may_write`, return only those that change nothing.
-    """
+def list_tools(*, scopes: frozenset[str] = UNLIMITED, is_complete: bool = False) -> list[types.Tool]:
+    """Return the tools of the short list, or all with the schemas of their answers, as far as the scopes allow them."""
     return [
         types.Tool(
             name=name,
@@ -184,7 +195,7 @@ def list_tools(*, may_write: bool = True, is_complete: bool = False) -> list[typ
             ),
         )
         for name, tool in TOOLS.items()
-        if (is_complete or name in SHORT_LIST) and (may_write or tool.is_read_only)
+        if (is_complete or name in SHORT_LIST) and tool.scope in scopes
     ]
 
 

@@ -21,6 +21,8 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
+from accounts.models import AuditEvent
+from accounts.scopes import FILES, SEARCH, require
 from agents import tools
 from agents.mcp import catalog, files, prompts
 from agents.tools import Caller
@@ -70,8 +72,8 @@ class _Handlers:
         self._run_outside = run
 
     async def list_tools(self, context: _Context, params: _Page) -> types.ListToolsResult:
-        may_write, is_complete = current.get().may_write, is_list_complete.get()
-        return types.ListToolsResult(tools=catalog.list_tools(may_write=may_write, is_complete=is_complete))
+        scopes, is_complete = current.get().scopes, is_list_complete.get()
+        return types.ListToolsResult(tools=catalog.list_tools(scopes=scopes, is_complete=is_complete))
 
     async def call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Call a tool. Its errors become a result that the model can read."""
@@ -83,7 +85,7 @@ class _Handlers:
 
     async def list_resources(self, context: _Context, params: _Page) -> types.ListResourcesResult:
         cursor = params.cursor if params else None
-        rows, following = await self._call(lambda caller: files.page(caller.owner, cursor))
+        rows, following = await self._call(lambda caller: files.page(caller.owner, cursor), FILES)
         first = [] if cursor else [prompts.CONTEXT]
         listed = [*first, *(files.as_mcp(row) for row in rows)]
         return types.ListResourcesResult(resources=listed, next_cursor=following)
@@ -100,22 +102,21 @@ class _Handlers:
         self, context: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        found = await self._call(
-            lambda caller: (
-                prompts.context_resource(caller) if uri == prompts.CONTEXT.uri else files.contents(caller.owner, uri)
-            )
-        )
+        if uri == prompts.CONTEXT.uri:
+            return types.ReadResourceResult(contents=[await self._call(prompts.context_resource, SEARCH)])
+        found = await self._call(lambda caller: files.contents(caller.owner, uri), FILES)
         return types.ReadResourceResult(contents=[found])
 
     async def list_prompts(self, context: _Context, params: _Page) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=prompts.listed())
 
     async def get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._call(lambda caller: prompts.get(caller, params.name, params.arguments or {}))
+        return await self._call(lambda caller: prompts.get(caller, params.name, params.arguments or {}), SEARCH)
 
-    async def _call(self, call: Callable[[Caller], _Result]) -> _Result:
-        """Run a call. Raises: `MCPError` with the message and code of a gateway error."""
+    async def _call(self, call: Callable[[Caller], _Result], scope: str) -> _Result:
+        """Run a call that needs a scope. Raises: `MCPError` with the message and code of a gateway error."""
         try:
+            require(current.get().scopes, scope)
             return await self._run(call)
         except GatewayError as error:
             code = types.INVALID_PARAMS if error.status < 500 else types.INTERNAL_ERROR
@@ -136,10 +137,13 @@ class _Handlers:
 
 
 def _invoke(caller: Caller, name: str, arguments: dict[str, Any]) -> Result:
-    """Call a tool. Raises: the errors of `tools.invoke`; `Forbidden` for a writing one if the caller may only read."""
+    """Call a tool. Raises: the errors of `tools.invoke`; `Forbidden` if the user let the application only read."""
     tool = catalog.TOOLS.get(name)
-    if tool is not None and not tool.is_read_only and not caller.may_write:
-        raise Forbidden("The user has allowed this application only to read. Ask the user to connect it again.")
+    if tool is not None and tool.scope not in caller.scopes and caller.actor.kind == AuditEvent.ActorKind.TOKEN:
+        raise Forbidden(
+            "The user has allowed this application only to read: it lacks the scope memories:write. Ask the user to "
+            "connect it again."
+        )
     return tools.invoke(caller, name, arguments, catalog.TOOLS)
 
 

@@ -5,7 +5,6 @@ The SDK receives a message only after it is authenticated, complete and valid JS
 
 import codecs
 import logging
-from dataclasses import replace
 from typing import Final
 
 import orjson
@@ -18,7 +17,7 @@ from rest_framework.exceptions import NotAcceptable
 from accounts.api import limits
 from accounts.api.authentication import address_of, bearer
 from accounts.audit import Actor
-from accounts.oauth import SCOPES, WRITE, Access
+from accounts.oauth import Access
 from accounts.services import OAUTH_PREFIX
 from agents.mcp import exchange
 from agents.mcp.server import current, is_list_complete
@@ -95,8 +94,8 @@ def _caller(request: HttpRequest) -> Caller:
         raise
     request.user = access.principal  # type: ignore[assignment]  # for the request log, as Django REST framework sets it
     agent_id = request.headers.get("X-Agent-Id")
-    caller = caller_for(owner_of(access.principal), access.actor, interface="mcp", agent_id=agent_id)
-    return replace(caller, may_write=WRITE in access.scopes)
+    owner = owner_of(access.principal)
+    return caller_for(owner, access.actor, interface="mcp", agent_id=agent_id, principal=access.principal)
 
 
 def _access(request: HttpRequest) -> Access:
@@ -108,7 +107,7 @@ def _access(request: HttpRequest) -> Access:
     if token.startswith(OAUTH_PREFIX) and settings.MEMORY_GATEWAY_OAUTH:
         return limits.authenticate_token(address_of(request), token, issuer_of(request) + MCP)
     principal = limits.authenticate(address_of(request), token)
-    return Access(principal, Actor.key(principal), SCOPES)
+    return Access(principal, Actor.key(principal))
 
 
 def _body(request: HttpRequest) -> bytes:

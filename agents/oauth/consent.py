@@ -25,6 +25,7 @@ from accounts.api.authentication import address_of
 from accounts.audit import Actor
 from accounts.forms import CredentialForm
 from accounts.models import OAuthClient
+from accounts.scopes import READ, WRITE, of_oauth, require
 from accounts.services import active_users
 from agents.oauth.views import MCP, endpoint, is_resource, issuer_of
 from core.errors import GatewayError, existing
@@ -121,7 +122,7 @@ def authorize(request: HttpRequest) -> HttpResponse:
     form = ConsentForm(
         request.POST or None,
         is_operator=operator is not None and operator.has_perm(authority.CONNECT),
-        is_write_wanted=oauth.WRITE in wanted.scopes,
+        is_write_wanted=WRITE in wanted.scopes,
     )
     if request.POST.get("answer") == "deny":
         return HttpResponseRedirect(wanted.address(error="access_denied"), status=303)
@@ -162,8 +163,8 @@ def _read(request: HttpRequest) -> Wanted:
     if not oauth.is_registered(client, redirect_uri):
         raise Refused(_("The application wants to send you to an address that it has not registered."))
     asked = params.get("scope", "").split()
-    may_write = not asked or oauth.WRITE in asked  # which includes reading
-    scopes = oauth.SCOPES if may_write else tuple(scope for scope in (oauth.READ,) if scope in asked)
+    may_write = not asked or WRITE in asked  # which includes reading
+    scopes = oauth.SCOPES if may_write else tuple(scope for scope in (READ,) if scope in asked)
     state = params.get("state", "")[:MAX_STATE_CHARS] or None
     wanted = Wanted(client, redirect_uri, state, params.get("code_challenge", ""), scopes, issuer_of(request))
     try:
@@ -187,8 +188,11 @@ def _refused(wanted: Wanted, code: str, names: str) -> Refused:
 
 
 def _approve(request: HttpRequest, wanted: Wanted, data: dict[str, Any]) -> str:
-    """Connect the application and return the code. Raises: `Unauthenticated`, `TooManyRequests`, `NotFound`."""
-    scopes = tuple(scope for scope in wanted.scopes if scope != oauth.WRITE or data["may_write"])
+    """Connect the application and return the code.
+
+    Raises: `Unauthenticated`, `TooManyRequests`, `NotFound`, `MissingScope` for a key that may do less.
+    """
+    scopes = tuple(scope for scope in wanted.scopes if scope != WRITE or data["may_write"])
     resource = wanted.issuer + MCP
     approval = oauth.Approval(wanted.client.pk, wanted.redirect_uri, wanted.code_challenge, resource, scopes)
     if data.get("user_id"):
@@ -196,6 +200,8 @@ def _approve(request: HttpRequest, wanted: Wanted, data: dict[str, Any]) -> str:
         operator = User.objects.get_by_natural_key(request.user.get_username())
         return oauth.approve(approval, user_pk=user.pk, operator=operator, actor=actor_of(request))
     caller = limits.authenticate(address_of(request), data["key"])
+    for scope in sorted(of_oauth(scopes)):
+        require(caller.scopes, scope)
     return oauth.approve(approval, user_pk=caller.user_pk, key_id=caller.key_id, actor=Actor.key(caller))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from accounts import scopes
 from accounts.authority import ADD, DELETE, VIEW
 from agents.tools.arguments import (
     Arguments,
@@ -32,16 +33,17 @@ ACCEPTED_FIELDS: Final = frozenset({*FIELDS, "name", "user_id", "user_key"})
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool. `run` takes the caller and the parsed arguments."""
+    """A tool. `run` takes the caller, who has the scope, and the parsed arguments."""
 
     arguments: type[Arguments]
     run: Callable[[Caller, Any], Result]
+    scope: str
 
 
 TOOLS = {
-    "memory_recall": Tool(RecallArguments, recall),
-    "memory_store": Tool(StoreArguments, store),
-    "memory_forget": Tool(ForgetArguments, forget),
+    "memory_recall": Tool(RecallArguments, recall, scopes.SEARCH),
+    "memory_store": Tool(StoreArguments, store, scopes.ADD),
+    "memory_forget": Tool(ForgetArguments, forget, scopes.DECIDE),
 }
 # What an operator's token needs. `memory_store` also needs to change memories when it updates one, and `memory_forget`
 # to view them when it searches.
@@ -52,14 +54,15 @@ def invoke(caller: Caller, name: str, arguments: Mapping[str, Any], tools: Mappi
     """Call a tool and return `{"content": [{"type": "text", "text": …}], "details": {…}}`.
 
     Documented tool errors are in `details.error`, such as "missing_param". Raises: `NotFound` for an unknown tool,
-    `Forbidden` for an operator's token without the permission, `InvalidInput` for a wrong type or length, `Conflict`,
-    and the engine's errors.
+    `Forbidden` for an operator's token without the permission, `MissingScope`, `InvalidInput` for a wrong type or
+    length, `Conflict`, and the engine's errors.
     """
     tool = tools.get(name)
     if tool is None:
         raise NotFound(f"There is no tool of this name; there are {', '.join(tools)}.")
     if name in PERMISSIONS:
         caller.require(PERMISSIONS[name])
+    scopes.require(caller.scopes, tool.scope)
     given = read(tool.arguments, arguments)
     return with_notes(given.notes, tool.run(caller, given))
 

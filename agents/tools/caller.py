@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from accounts.audit import Actor
+from accounts.models import Principal
+from accounts.scopes import UNLIMITED
 from core.errors import InvalidInput, NotFound
 from core.ids import check_name, check_new_session_id
 from core.messages import Translatable as _
 from core.rest import Forbidden
 from memories.services import lookup
-from memories.services.lookup import MemoryRef
+from memories.services.lookup import MemoryRef, agent_of
 from memories.services.search_log import Interface
 from store.models import MANUAL_ORIGINS
 from store.types import Owner, StoredMemory
@@ -29,8 +31,8 @@ def unrestricted(_permission: str) -> bool:
 class Caller:
     """The caller of a tool: the owner of the memories, and the agent ("" for none, which sees all agents' memories).
 
-    `session_id` is the requested session of stored memories, empty for the default. `may_write` is False for an OAuth
-    token whose scopes allow MCP's reading tools only. `may` tells whether a permission is granted now: users have all
+    `session_id` is the requested session of stored memories, empty for the default. `scopes` are those of
+    the API key or of the application's grant. `may` tells whether a permission is granted now: users have all
     for their own memories, an operator's token has those of its operator.
     """
 
@@ -38,7 +40,7 @@ class Caller:
     agent_id: str
     actor: Actor
     session_id: str = ""
-    may_write: bool = True
+    scopes: frozenset[str] = UNLIMITED
     interface: Interface = "tools"
     may: Callable[[str], bool] = unrestricted
 
@@ -66,23 +68,28 @@ def caller_for(
     agent_id: str | None = None,
     session_key: str | None = None,
     may: Callable[[str], bool] = unrestricted,
+    principal: Principal | None = None,
 ) -> Caller:
     """Return the caller by OpenClaw's agent id, or by a session key that names the agent (`agent:<id>:…`).
 
-    Without either it is the default agent. Raises: `InvalidInput`.
+    Without either it is the agent to which the key of `principal` is bound, or the default one. Raises: `InvalidInput`,
+    `Forbidden` for another agent than that of the key.
     """
     session_id = "" if session_key in {None, MAIN_SESSION} else str(session_key)
     parts = session_id.split(":")
     if not agent_id and len(parts) > 2 and parts[0] == "agent":
         agent_id = parts[1]
+    if principal is not None:
+        agent_id = agent_of(principal, agent_id)
     agent_id = agent_id or DEFAULT_AGENT
+    scopes = UNLIMITED if principal is None else principal.scopes
     try:
         check_name(agent_id)
     except ValueError as error:
         raise InvalidInput.of_field("agentId", str(error)) from None
     try:
         checked = check_new_session_id(session_id) if session_id else ""
-        return Caller(owner, agent_id, actor, checked, interface=interface, may=may)
+        return Caller(owner, agent_id, actor, checked, scopes, interface=interface, may=may)
     except ValueError as error:
         raise InvalidInput.of_field("sessionKey", str(error)) from None
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from accounts import scopes
 from accounts.authority import VIEW
 from agents.tools import budget
 from agents.tools.arguments import ForgetArguments
@@ -41,6 +42,7 @@ def forget(caller: Caller, arguments: ForgetArguments) -> Result:
 
 def _forget_by_query(caller: Caller, query: str) -> Result:
     caller.require(VIEW)
+    scopes.require(caller.scopes, scopes.SEARCH)
     found = [one for one in find(caller, query) if one.score >= _MIN_SCORE]
     if not found:
         return result("No matching memories found.", found=0)

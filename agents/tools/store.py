@@ -8,6 +8,7 @@ from typing import Final
 from django.conf import settings
 
 from accounts.authority import CHANGE
+from accounts.scopes import SEARCH
 from agents.tools.arguments import StoreArguments
 from agents.tools.caller import Caller
 from agents.tools.results import Result, failed, framed, quoted, result
@@ -47,7 +48,8 @@ def store(caller: Caller, arguments: StoreArguments) -> Result:
     memory_id = stored.memory.memory_id
     if stored.action != "created":
         return _with_redacted(_stored("Updated", "updated", memory_id, text), redacted)
-    return _with_redacted(_created(memory_id, text, stored.similar), redacted)
+    similar = stored.similar if SEARCH in caller.scopes else ()
+    return _with_redacted(_created(memory_id, text, similar), redacted)
 
 
 def _with_redacted(answer: Result, redacted: Mapping[str, int]) -> Result:

@@ -2131,7 +2131,7 @@ export interface components {
         };
         /**
          * IssueKeyBody
-         * @description The label and the expiry of a new key.
+         * @description The label, the expiry and the limits of a new key.
          */
         IssueKeyBodyRequest: {
             /**
@@ -2150,6 +2150,23 @@ export interface components {
              * @description When the key expires, within ten years. Absent: never.
              */
             expires_at?: string | null;
+            /**
+             * Scopes
+             * @description What the key may do. `search`: read memories and profiles. `add`: store. `decide`: change, delete and restore. `files`: read, upload and delete files. `controls`: read and tighten controls. Keys with scopes manage no keys and webhooks. Absent: everything but `controls`.
+             */
+            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
+            /**
+             * App Id
+             * @description The only application whose data the key reads and writes. Absent: all.
+             * @example null
+             */
+            app_id?: string | null;
+            /**
+             * Agent Id
+             * @description The only agent as which the key reads and writes. Absent: all.
+             * @example null
+             */
+            agent_id?: string | null;
         };
         /**
          * KeyList
@@ -2193,6 +2210,24 @@ export interface components {
              * @example null
              */
             expires_at: string | null;
+            /**
+             * Scopes
+             * @description What the key may do; null for everything but `controls`.
+             * @example null
+             */
+            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
+            /**
+             * App Id
+             * @description The only application that it reads and writes.
+             * @example null
+             */
+            app_id?: string | null;
+            /**
+             * Agent Id
+             * @description The only agent as which it reads and writes.
+             * @example null
+             */
+            agent_id?: string | null;
             /**
              * Prefix
              * @description The first characters of the key.
@@ -2641,6 +2676,24 @@ export interface components {
              * @example null
              */
             expires_at: string | null;
+            /**
+             * Scopes
+             * @description What the key may do; null for everything but `controls`.
+             * @example null
+             */
+            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
+            /**
+             * App Id
+             * @description The only application that it reads and writes.
+             * @example null
+             */
+            app_id?: string | null;
+            /**
+             * Agent Id
+             * @description The only agent as which it reads and writes.
+             * @example null
+             */
+            agent_id?: string | null;
             /**
              * User Key
              * @description The API key in plain text. Store it: it is not shown again.
@@ -4059,6 +4112,24 @@ export interface components {
              * @example null
              */
             expires_at: string | null;
+            /**
+             * Scopes
+             * @description What the key may do; null for everything but `controls`.
+             * @example null
+             */
+            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
+            /**
+             * App Id
+             * @description The only application that it reads and writes.
+             * @example null
+             */
+            app_id?: string | null;
+            /**
+             * Agent Id
+             * @description The only agent as which it reads and writes.
+             * @example null
+             */
+            agent_id?: string | null;
             /**
              * User Key
              * @description The API key in plain text. Store it: it is not shown again.

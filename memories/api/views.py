@@ -31,6 +31,7 @@ from accounts.api.schemas import ChatId, ScopedQuery
 from accounts.audit import Actor
 from accounts.models import IdempotencyKey, Principal
 from accounts.profile_entries import ProfileEntry, Question
+from accounts.scopes import ADD, DECIDE, SEARCH
 from core import pagination
 from core.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from core.localization import language_headers, language_of, localized
@@ -50,8 +51,8 @@ from memories.services import decisions, lookup
 from memories.services.add import add, flush
 from memories.services.excerpts import Budget
 from memories.services.links import links_of
-from memories.services.lookup import MemoryRef, owner_of
-from memories.services.manual import Source, store_fact
+from memories.services.lookup import MemoryRef, agent_of, owner_of, ref_of, require_visible
+from memories.services.manual import Source, StoredFact, store_fact
 from memories.services.search_log import logged_search
 from memories.services.zones import filters_now, unknown_zone
 from remote import queries as remote
@@ -106,13 +107,18 @@ def _require_match(request: Request, owner: Owner, older: Memory | None) -> None
     require_match(etag_of(document), *conditions, current=document)
 
 
+def _store(principal: Principal, body: fact_schemas.FactItem | fact_schemas.FactBody, **options: Any) -> StoredFact:
+    """Store a fact for the application and the agent of a key. External ids of a bound key are those of its agent."""
+    owner = owner_of(principal, body.app_id, body.project_id)
+    fact = body.fact()
+    fact = replace(fact, agent_id=agent_of(principal, fact.agent_id) or "")
+    return store_fact(owner, fact, Source("tool", Actor.key(principal), principal.agent_id), **options)
+
+
 def _store_item(principal: Principal, item: dict[str, Any]) -> dict[str, Any]:
     """Store a fact of a bulk request. Return its result, also for an error that is of this fact alone."""
     try:
-        fact = parse(fact_schemas.FactItem, item)
-        owner = owner_of(principal, fact.app_id, fact.project_id)
-        source = Source("tool", Actor.key(principal))
-        stored = store_fact(owner, fact.fact(), source, with_similar=False)
+        stored = _store(principal, parse(fact_schemas.FactItem, item), with_similar=False)
     except (InvalidInput, NotFound, Conflict) as error:
         problems = [{"field": one.field, "message": localized(one.message)} for one in error.errors]
         return {"status": error.status, "code": error.code, "detail": localized(error.detail), "errors": problems}
@@ -136,6 +142,11 @@ def _entries(owner: Owner, body: search_schemas.SearchBody) -> Sequence[ProfileE
 @extend_schema(tags=["memories"])
 class MemoryViewSet(ViewSet):
     schema = RequiredBodies()
+    scopes = {
+        **dict.fromkeys(("search", "list_memories", "retrieve", "list_trash"), SEARCH),
+        **dict.fromkeys(("override", "undo_override", "destroy", "destroy_of_sender", "restore"), DECIDE),
+        "store": ADD,
+    }
 
     @extend_schema(
         operation_id="search_memories",
@@ -149,8 +160,11 @@ class MemoryViewSet(ViewSet):
     def search(self, request: Request) -> Response:
         """Search the caller's memories in one or several search scopes. Deleted memories are never returned."""
         body = parse(search_schemas.SearchBody, request.data)
-        owner = owner_of(caller(request), body.app_id, body.project_id)
-        answer = logged_search(owner, body.command(), interface="rest")
+        principal = caller(request)
+        owner = owner_of(principal, body.app_id, body.project_id)
+        agent_of(principal, body.agent_id)
+        command = replace(body.command(), reader=principal.agent_id or None)
+        answer = logged_search(owner, command, interface="rest")
         document = rendering.search_answer(answer, _view_of(owner, body), _entries(owner, body))
         is_default, is_short = "scope" not in body.model_fields_set, len(answer.results) < FEW_RESULTS
         leaves_out = is_default and is_short and queries.has_other_sessions(owner, body.conversation_id)
@@ -173,9 +187,12 @@ class MemoryViewSet(ViewSet):
     def list_memories(self, request: Request) -> Response:
         """List the memories of a scope, without deleted ones."""
         query = parse_query(schemas.MemoryListQuery, request)
-        owner = owner_of(caller(request), query.app_id, query.project_id)
-        request_of_list = replace(query.request(), filters=filters_now(query.filters, owner.user_pk))
-        return Response(rendering.memory_page(owner, get_engine().list(owner, request_of_list)))
+        principal = caller(request)
+        owner = owner_of(principal, query.app_id, query.project_id)
+        agent_of(principal, query.agent_id)
+        filters = filters_now(query.filters, owner.user_pk)
+        wanted = replace(query.request(), filters=filters, reader=principal.agent_id or None)
+        return Response(rendering.memory_page(owner, get_engine().list(owner, wanted)))
 
     @extend_schema(
         operation_id="get_memory",
@@ -191,7 +208,8 @@ class MemoryViewSet(ViewSet):
     def retrieve(self, request: Request, memory_id: str) -> HttpResponse:
         """Get a memory, also a deleted one, with its `ETag` and the history of its overrides and deletions."""
         query = parse_query(schemas.MemoryQuery, request)
-        document = _memory(caller(request).user_pk, query.memory_ref(memory_id))
+        principal = caller(request)
+        document = _memory(principal.user_pk, ref_of(principal, query.memory_ref(memory_id)))
         etag = etag_of(document)
         return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
 
@@ -209,13 +227,16 @@ class MemoryViewSet(ViewSet):
         The original text stays in its history.
         """
         body = parse(schemas.OverrideBody, request.data)
-        principal, ref, values = caller(request), body.memory_ref(memory_id), body.override_values()
+        principal, values = caller(request), body.override_values()
+        ref = ref_of(principal, body.memory_ref(memory_id))
         read, actor = partial(_memory, principal.user_pk, ref), Actor.key(principal)
         copies: dict[str, Any] = {}
         override = None
         with if_unchanged(request, read, is_read_after=True):
             if values and body.copies:
-                override, copy_ids, _changes = decisions.override_copies(principal.user_pk, ref, values, actor=actor)
+                override, copy_ids, _changes = decisions.override_copies(
+                    principal.user_pk, ref, values, reader=principal.agent_id, actor=actor
+                )
                 copies = rendering.copies(copy_ids)
             elif values:
                 override = decisions.override(principal.user_pk, ref, values, actor=actor)
@@ -240,7 +261,8 @@ class MemoryViewSet(ViewSet):
     def undo_override(self, request: Request, memory_id: str) -> Response:
         """Undo the override of a memory: its original text, category and importance return."""
         query = parse_query(schemas.UndoQuery, request)
-        principal, ref = caller(request), query.memory_ref(memory_id)
+        principal = caller(request)
+        ref = ref_of(principal, query.memory_ref(memory_id))
         with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
             override, *others = decisions.undo_override(
                 principal.user_pk, ref, with_copies=query.copies, actor=Actor.key(principal)
@@ -262,12 +284,15 @@ class MemoryViewSet(ViewSet):
         Without `copies`, the next search shows a copy in its place if there is one.
         """
         query, body = parse_query(schemas.DeletionQuery, request), parse(schemas.DeletionBody, request.data)
-        principal, ref = caller(request), body.memory_ref(memory_id)
+        principal = caller(request)
+        ref = ref_of(principal, body.memory_ref(memory_id))
         reason, actor = body.reason or "", Actor.key(principal)
         copies: dict[str, Any] = {}
         with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
             if query.copies:
-                deleted = decisions.delete_copies(principal.user_pk, ref, reason=reason, actor=actor)
+                deleted = decisions.delete_copies(
+                    principal.user_pk, ref, reason=reason, reader=principal.agent_id, actor=actor
+                )
                 tombstone, copies = deleted.tombstone, rendering.copies(deleted.copy_ids)
             else:
                 tombstone = decisions.delete(principal.user_pk, ref, reason=reason, actor=actor)
@@ -314,7 +339,8 @@ class MemoryViewSet(ViewSet):
         One that has expired needs a new `expires_at`, or null.
         """
         body = parse(schemas.RestoreBody, request.data)
-        principal, ref = caller(request), body.memory_ref(memory_id)
+        principal = caller(request)
+        ref = ref_of(principal, body.memory_ref(memory_id))
         with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
             expires_at, actor = given_expiry(body), Actor.key(principal)
             restored = decisions.restore(principal.user_pk, ref, expires_at=expires_at, actor=actor)
@@ -331,12 +357,13 @@ class MemoryViewSet(ViewSet):
     def list_trash(self, request: Request) -> Response:
         """List the deletions of a scope that can be undone."""
         query = parse_query(schemas.PageQuery, request)
-        owner = owner_of(caller(request), query.app_id, query.project_id)
+        principal = caller(request)
+        owner = owner_of(principal, query.app_id, query.project_id)
         after = None
         if query.cursor is not None:
             microseconds, tombstone_id = pagination.decode(query.cursor)
             after = pagination.moment(microseconds), tombstone_id
-        found = queries.trash(owner, after, query.limit + 1)
+        found = queries.trash(owner, after, query.limit + 1, reader=principal.agent_id)
         page, following = found[: query.limit], None
         if len(found) > query.limit:
             following = pagination.encode(pagination.microseconds(page[-1].created_at), page[-1].tombstone_id)
@@ -367,12 +394,12 @@ class MemoryViewSet(ViewSet):
         body = parse(fact_schemas.FactBody, request.data)
         principal = caller(request)
         owner = owner_of(principal, body.app_id, body.project_id)
-        source = Source("tool", Actor.key(principal))
         before = partial(_require_match, request, owner)
         with transaction.atomic():
-            stored = store_fact(owner, body.fact(), source, before=before)
+            stored = _store(principal, body, before=before)
             etag = etag_of(_memory(owner.user_pk, _ref_of(stored.memory)))
-        answer = _stored(owner, stored.memory) | {"action": stored.action, "similar": rendering.similar(stored.similar)}
+        similar = rendering.similar(stored.similar) if SEARCH in principal.scopes else []
+        answer = _stored(owner, stored.memory) | {"action": stored.action, "similar": similar}
         answer["replaces"] = list(links_of(stored.memory).replaces)
         if stored.redacted:
             answer["redacted"] = dict(stored.redacted)
@@ -381,6 +408,7 @@ class MemoryViewSet(ViewSet):
 
 @extend_schema(tags=["memories"])
 class FactsViewSet(ViewSet):
+    scopes = {"store_many": ADD}
     max_json_bytes = 16 * MAX_JSON_BYTES
 
     @extend_schema(
@@ -405,6 +433,8 @@ class FactsViewSet(ViewSet):
 
 @extend_schema(tags=["memories"])
 class MessageViewSet(ViewSet):
+    scopes = {"add": ADD, "flush": ADD}
+
     @property
     def max_json_bytes(self) -> int:
         """Leave room for one file of the largest size as base64, and for the text around it."""
@@ -453,6 +483,10 @@ class MessageViewSet(ViewSet):
 @extend_schema(tags=["sessions"])
 class SessionViewSet(ViewSet):
     schema = RequiredBodies()
+    scopes = {
+        **dict.fromkeys(("list_sessions", "retrieve", "retrieve_with_restore_suffix"), SEARCH),
+        **dict.fromkeys(("destroy", "destroy_with_restore_suffix", "restore"), DECIDE),
+    }
 
     @extend_schema(
         operation_id="list_sessions",
@@ -514,6 +548,7 @@ class SessionViewSet(ViewSet):
         body = parse(schemas.SessionDeletionBody, request.data)
         principal = caller(request)
         owner = owner_of(principal, body.app_id, body.project_id)
+        require_visible(principal, owner, session_id)
         actor, reason = Actor.key(principal), body.reason or ""
         with if_unchanged(request, partial(_session, owner, session_id, is_locked=True)):
             tombstone = decisions.delete_session(owner, session_id, reason=reason, actor=actor)
@@ -545,6 +580,7 @@ class SessionViewSet(ViewSet):
         body = parse(schemas.SessionRestoreBody, request.data)
         principal = caller(request)
         owner = owner_of(principal, body.app_id, body.project_id)
+        require_visible(principal, owner, session_id)
         with if_unchanged(request, partial(_session, owner, session_id, is_locked=True)):
             expires_at, actor = given_expiry(body), Actor.key(principal)
             tombstone = decisions.restore_session(owner, session_id, expires_at=expires_at, actor=actor)

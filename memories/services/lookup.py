@@ -1,7 +1,7 @@
 """Find the memory or session that a caller names, and check that it can be deleted or overridden."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from accounts.models import MemoryUser, Principal
@@ -9,25 +9,12 @@ from accounts.profile_entries import ADDRESSES
 from core.errors import Conflict, InvalidInput, NotFound
 from core.ids import check_session_id, parse_session_id
 from core.messages import Translatable as _
+from core.rest import Forbidden
 from core.storable import NotStorable, check_text
 from engines.registry import get_engine
 from remote import outbox
-from store.models import Session, State
+from store.models import MANUAL_ORIGINS, Memory, Session, State, owned_by
 from store.types import Owner, StoredMemory
-
-
-def owner_of(principal: Principal, app_id: str = "default", project_id: str = "default") -> Owner:
-    return Owner(principal.user_pk, principal.user_id, app_id, project_id)
-
-
-def require_own_session(owner: Owner, session_id: str) -> None:
-    """Check a session id. Raises: `NotFound` for an invalid one, and for one that names another user."""
-    try:
-        session_id = check_session_id(session_id)
-    except ValueError:
-        raise NotFound(_("There is no such session.")) from None
-    if parse_session_id(session_id).user_id not in {None, owner.session_name}:
-        raise NotFound(_("There is no such session."))
 
 
 def require_open(session: Session) -> None:
@@ -46,6 +33,56 @@ class MemoryRef:
     session_id: str | None = None
     app_id: str | None = None
     project_id: str | None = None
+
+
+def owner_of(principal: Principal, app_id: str = "default", project_id: str = "default") -> Owner:
+    """Return the owner in a scope. A key that is bound to an application is in its scopes. Raises: `Forbidden`."""
+    return Owner(principal.user_pk, principal.user_id, app_of(principal, app_id) or app_id, project_id)
+
+
+def app_of(principal: Principal, app_id: str | None) -> str | None:
+    """Return the application of a request: that to which the key is bound, if it is. Raises: `Forbidden`."""
+    if principal.app_id and app_id not in {None, "default", principal.app_id}:
+        raise Forbidden(_("The API key is bound to the application %(app_id)s.", app_id=principal.app_id))
+    return principal.app_id or app_id
+
+
+def agent_of(principal: Principal, agent_id: str | None) -> str | None:
+    """Return the agent of a request: that to which the key is bound, if it is. Raises: `Forbidden`."""
+    if principal.agent_id and agent_id not in {None, "", principal.agent_id}:
+        raise Forbidden(_("The API key is bound to the agent %(agent_id)s.", agent_id=principal.agent_id))
+    return principal.agent_id or agent_id
+
+
+def ref_of(principal: Principal, ref: MemoryRef) -> MemoryRef:
+    """Return the memory that a request names, for a bound key only what it may see.
+
+    Raises: `NotFound`, `Forbidden`, `InvalidInput`, `Conflict`, as `get_memory`.
+    """
+    bound = replace(ref, app_id=app_of(principal, ref.app_id))
+    if principal.agent_id:
+        memory = get_memory(principal.user_pk, bound)
+        if memory.origin in MANUAL_ORIGINS and memory.agent_id not in {"", principal.agent_id}:
+            raise NotFound(_("There is no such memory."))
+    return bound
+
+
+def require_visible(principal: Principal, owner: Owner, session_id: str) -> None:
+    """Check that a key bound to an agent decides over no memory of another. Raises: `Forbidden`."""
+    if principal.agent_id:
+        stored = Memory.objects.filter(owned_by(owner), session__session_id=session_id, origin__in=MANUAL_ORIGINS)
+        if stored.exclude(agent_id__in=["", principal.agent_id]).exists():
+            raise Forbidden(_("The session holds memories of other agents, which this API key may not decide over."))
+
+
+def require_own_session(owner: Owner, session_id: str) -> None:
+    """Check a session id. Raises: `NotFound` for an invalid one, and for one that names another user."""
+    try:
+        check_session_id(session_id)
+    except ValueError:
+        raise NotFound(_("There is no such session.")) from None
+    if parse_session_id(session_id).user_id not in {None, owner.user_id}:
+        raise NotFound(_("There is no such session."))
 
 
 def get_memory(user_pk: UUID, ref: MemoryRef) -> StoredMemory:

@@ -23,12 +23,14 @@ from accounts.api.preconditions import conditional, not_modified
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.audit import Actor
 from accounts.models import IdempotencyKey
+from accounts.scopes import DECIDE, SEARCH
 from core.errors import NotFound
 from core.messages import Translatable as _
 from core.preconditions import preconditions_of
 from core.rest import parse, parse_query
 from core.times import isoformat
 from core.token_estimates import estimated_tokens
+from memories.services.lookup import agent_of
 from profiles import services
 from profiles.api import schemas
 from profiles.documents import Document
@@ -48,6 +50,10 @@ def _restored_again(request: Request, kept: IdempotencyKey, kind: str, **_: Any)
 
 
 class _MemoriesViewSet(ViewSet):
+    scopes = {
+        **dict.fromkeys(("retrieve", "list_both", "history", "version", "json_schema", "prompt"), SEARCH),
+        **dict.fromkeys(("update", "partial_update", "restore"), DECIDE),
+    }
     max_json_bytes = MAX_BODY_BYTES
     schema = RequiredBodies()
 
@@ -222,7 +228,7 @@ def _terms(request: Request, agent_id: str | None = None) -> services.Terms:
     conditions = preconditions_of(request.headers)
     return {
         "actor": Actor.key(caller(request)),
-        "agent_id": agent_id or "",
+        "agent_id": agent_of(caller(request), agent_id) or "",
         "if_match": conditions.if_match,
         "if_none_match": conditions.if_none_match,
     }

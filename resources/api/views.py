@@ -18,12 +18,15 @@ from accounts.api.openapi import NOT_MODIFIED, path_parameter, problems, query_p
 from accounts.api.preconditions import conditional, if_unchanged, not_modified
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from accounts.audit import Actor
+from accounts.models import Principal
+from accounts.scopes import FILES
 from core.errors import InvalidInput, UnsupportedType, existing
 from core.localization import language_headers, language_of, localized
 from core.messages import Translatable as _
 from core.preconditions import etag_of
 from core.rest import JsonParser, parse, parse_query
 from core.times import isoformat, isoformat_or_none
+from memories.services.lookup import app_of, owner_of
 from remote import queries as remote
 from remote.queries import RemoteState
 from resources import queries, services
@@ -31,7 +34,6 @@ from resources.api import schemas
 from resources.api.downloads import download
 from resources.api.multipart import FILE_FIELD, UploadParser
 from resources.models import Resource
-from store.types import Owner
 
 _PREFER = OpenApiParameter(
     "Prefer",
@@ -58,6 +60,7 @@ def _accepted_responses(model: type[schemas.ResourceAnswer]) -> dict[int, Any]:
 
 @extend_schema(tags=["resources"])
 class ResourceViewSet(ViewSet):
+    scopes = dict.fromkeys(("create", "list_resources", "retrieve", "destroy", "content"), FILES)
     parser_classes = [UploadParser, JsonParser]
 
     @extend_schema(
@@ -85,7 +88,7 @@ class ResourceViewSet(ViewSet):
         if not isinstance(incoming, services.IncomingFile):
             raise InvalidInput.of_field(FILE_FIELD, _("is required"))
         is_async = _wants_async(request)
-        owner = Owner(principal.user_pk, principal.user_id, fields.app_id, fields.project_id)
+        owner = owner_of(principal, fields.app_id, fields.project_id)
         metadata = services.Upload(
             title=fields.title or None,
             description=fields.description or None,
@@ -104,9 +107,10 @@ class ResourceViewSet(ViewSet):
         """List the caller's resources, or those in the trash."""
         query = parse_query(schemas.ListQuery, request)
         found = queries.trash_of if query.deleted else queries.live_resources
-        resources = found(caller(request).user_pk)
-        if query.app_id is not None:
-            resources = resources.filter(app_id=query.app_id)
+        principal = caller(request)
+        resources = found(principal.user_pk)
+        if (app_id := app_of(principal, query.app_id)) is not None:
+            resources = resources.filter(app_id=app_id)
         if query.project_id is not None:
             resources = resources.filter(project_id=query.project_id)
         if query.limit is None:
@@ -132,7 +136,10 @@ class ResourceViewSet(ViewSet):
     def retrieve(self, request: Request, resource_id: str) -> HttpResponse:
         """Get a resource in a list with its `ETag`. The list is empty if the caller has no such resource."""
         parse_query(AuthenticatedQuery, request)
-        found = queries.live_resource(caller(request).user_pk, resource_id)
+        principal = caller(request)
+        found = queries.live_resource(principal.user_pk, resource_id)
+        if principal.app_id:
+            found = found.filter(app_id=principal.app_id)
         document = {"resources": _items(found)}
         etag = etag_of(document)
         return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
@@ -154,6 +161,7 @@ class ResourceViewSet(ViewSet):
         """
         parse_query(AuthenticatedQuery, request)
         principal = caller(request)
+        _require_in_app(principal, resource_id)
         actor = Actor.key(principal)
         with if_unchanged(request, partial(_existing, principal.user_pk, resource_id)):
             deleted = services.delete_as(principal.user_pk, principal.user_id, resource_id, actor=actor)
@@ -192,7 +200,9 @@ class ResourceViewSet(ViewSet):
         Files at external addresses are not stored, so they return 404.
         """
         parse_query(AuthenticatedQuery, request)
-        stored = services.content_of(caller(request).user_pk, resource_id)
+        principal = caller(request)
+        _require_in_app(principal, resource_id)
+        stored = services.content_of(principal.user_pk, resource_id)
         return download(request._request, stored)  # noqa: SLF001 - `Request` has no public way to it
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
@@ -202,6 +212,8 @@ class ResourceViewSet(ViewSet):
 
 @extend_schema(tags=["resources"])
 class TrashViewSet(ViewSet):
+    scopes = {"restore": FILES}
+
     @extend_schema(
         operation_id="restore_resource",
         summary="Restore a resource",
@@ -217,12 +229,15 @@ class TrashViewSet(ViewSet):
         """
         parse(AuthenticatedBody, request.data)
         principal = caller(request)
+        _require_in_app(principal, resource_id)
         actor = Actor.key(principal)
         return Response(_summary(services.restore_as(principal.user_pk, principal.user_id, resource_id, actor=actor)))
 
 
 @extend_schema(tags=["resources"])
 class ExternalViewSet(ViewSet):
+    scopes = {"register": FILES}
+
     @extend_schema(
         operation_id="register_resource",
         summary="Register an external file",
@@ -234,7 +249,7 @@ class ExternalViewSet(ViewSet):
     def register(self, request: Request) -> Response:
         """Register a file that is stored elsewhere and ingest it. The gateway keeps its address, not its bytes."""
         body = parse(schemas.ExternalBody, request.data)
-        is_async = _wants_async(request)
+        is_async, principal = _wants_async(request), caller(request)
         registration = services.Registration(
             filename=body.filename,
             source_uri=body.source_uri,
@@ -245,11 +260,11 @@ class ExternalViewSet(ViewSet):
             sha256=body.digest,
             title=body.title or None,
             description=body.description or None,
-            app_id=body.app_id,
+            app_id=owner_of(principal, body.app_id).app_id,
             project_id=body.project_id,
             wait_seconds=0.0 if is_async else None,
         )
-        response = _accepted(services.register(caller(request), registration), is_async=is_async)
+        response = _accepted(services.register(principal, registration), is_async=is_async)
         if body.sha256 is not None and not body.digest:
             language = language_of(request)
             with translation.override(language):
@@ -258,6 +273,13 @@ class ExternalViewSet(ViewSet):
             for name, value in language_headers(language).items():
                 response[name] = value
         return response
+
+
+def _require_in_app(principal: Principal, resource_id: str) -> None:
+    """Raise `NotFound` if the key is bound to an application that has no such resource."""
+    if principal.app_id:
+        own = Resource.objects.filter(user=principal.user_pk, resource_id=resource_id, app_id=principal.app_id)
+        existing(own, _("There is no such resource."))
 
 
 def _accepted(resource: Resource, *, is_async: bool) -> Response:

@@ -551,13 +551,21 @@ class Keys(Group[S]):
         return call("GET", "/users/me/keys", parsed_as(list[models.Key], "keys"))
 
     @Endpoint
-    def create(self, *, label: str | None = None, expires_at: datetime | None = None) -> Call[models.NewKey]:
+    def create(
+        self,
+        *,
+        label: str | None = None,
+        expires_at: datetime | None = None,
+        scopes: Sequence[str] | None = None,
+        app_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> Call[models.NewKey]:
         """Create a further API key for the caller, for example for another device. At most 100 keys are valid."""
         return call(
             "POST",
             "/users/me/keys",
             parsed_as(models.NewKey),
-            body={"label": label, "expires_at": expires_at},
+            body={"label": label, "expires_at": expires_at, "scopes": scopes, "app_id": app_id, "agent_id": agent_id},
             is_keyed=True,
         )
 

@@ -939,6 +939,12 @@ class Key(Model):
     """When the key was made."""
     expires_at: datetime | None
     """When the key expires; null for never."""
+    scopes: list[str] | None = None
+    """What the key may do; null for everything but `controls`."""
+    app_id: str | None = None
+    """The only application that it reads and writes."""
+    agent_id: str | None = None
+    """The only agent as which it reads and writes."""
     prefix: str
     """The first characters of the key."""
     revoked_at: datetime | None
@@ -962,6 +968,12 @@ class NewKey(Model):
     """When the key was made."""
     expires_at: datetime | None
     """When the key expires; null for never."""
+    scopes: list[str] | None = None
+    """What the key may do; null for everything but `controls`."""
+    app_id: str | None = None
+    """The only application that it reads and writes."""
+    agent_id: str | None = None
+    """The only agent as which it reads and writes."""
     user_key: str
     """The API key in plain text. Store it: it is not shown again."""
 

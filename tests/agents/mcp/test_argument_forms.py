@@ -10,6 +10,7 @@ import pytest
 from mcp.client.client import Client
 from pydantic import BaseModel
 
+from accounts.scopes import READ, UNLIMITED, of_oauth
 from agents.mcp import catalog
 from agents.tools.argument_forms import schema_of
 from tests.agents.mcp.conftest import User, ids_in
@@ -52,8 +53,8 @@ def test_an_argument_of_several_types_is_refused_when_the_list_is_made() -> None
 
 
 def test_the_short_list_is_short() -> None:
-    for may_write, names in ((True, SHORT_LIST), (False, ["memory_recall", "resources_read"])):
-        listed = catalog.list_tools(may_write=may_write)
+    for scopes, names in ((UNLIMITED, SHORT_LIST), (of_oauth([READ]), ["memory_recall", "resources_read"])):
+        listed = catalog.list_tools(scopes=scopes)
         assert [tool.name for tool in listed] == names
         sent = orjson.dumps({"tools": [tool.model_dump(mode="json", by_alias=True) for tool in listed]})
         assert len(sent) <= MAX_LIST_BYTES
