@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from typing import Any, ClassVar, Final, Literal, NamedTuple, get_args, get_origin
 from uuid import UUID
 
 from annotated_types import Ge, Le
 from django import forms
-from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.translation import gettext, pgettext_lazy
@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from accounts.credential_names import shown_part
 from accounts.models import AuditEvent
-from console.forms import PanelForm, unknown_user
+from console.forms import FIRST_DAY, LAST_DAY, PanelForm, TimeField, unknown_user
 from core import pagination
 from core.times import to_ms
 from memories.api.schemas.search import SearchBody
@@ -28,6 +28,7 @@ from memories.services.search import OPTIONS
 from resources.models import DELETED, Resource
 from store.browse import Selection
 from store.categories import CATEGORIES, TABS, label
+from store.ledger import EXPIRY
 from store.models import Memory
 from store.text.tokens import required_tokens
 from store.types import MAX_TOP_K, Position
@@ -66,35 +67,6 @@ FILE_TYPES: Final = {
 }
 NO_WORDS: Final = _("The search text contains no words. Enter at least one word.")
 _ALL: Final = _("all")
-_FIRST_DAY, _LAST_DAY = date(2000, 1, 1), date(2100, 12, 31)
-
-
-class TimeField(forms.Field):
-    """A day, or a time in the operator's time zone. With `is_end`, a day means its end."""
-
-    widget = forms.TextInput(attrs={"type": "datetime-local", "step": "1"})
-
-    def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
-        super().__init__(required=False, **kwargs)
-        self.is_end = is_end
-
-    def to_python(self, value: Any) -> datetime | None:
-        if not value:
-            return None
-        try:
-            found = datetime.fromisoformat(value)
-        except ValueError:
-            found = None
-        if found is None or not _FIRST_DAY <= found.date() <= _LAST_DAY:
-            raise ValidationError(_("The time is not valid. Use a format such as 2026-11-20 or 2026-11-20T16:42."))
-        if self.is_end and len(value) <= 10:
-            found += timedelta(days=1)
-        return timezone.make_aware(found) if found.tzinfo is None else found
-
-    def prepare_value(self, value: Any) -> Any:
-        """Convert a day to a time, as the browser's input requires."""
-        found = self.to_python(value) if value and len(value) <= 10 else None
-        return f"{timezone.localtime(found):%Y-%m-%dT%H:%M}" if found else value
 
 
 _WRONG_POSITION: Final = {"invalid": _("The page position in the address is not valid. Open the list again.")}
@@ -336,7 +308,7 @@ class ListFilters(MemoryFilters):
     at = forms.DateField(
         label=_("Jump to"),
         required=False,
-        validators=[MinValueValidator(_FIRST_DAY), MaxValueValidator(_LAST_DAY)],
+        validators=[MinValueValidator(FIRST_DAY), MaxValueValidator(LAST_DAY)],
         widget=forms.TextInput(attrs={"type": "date"}),
     )
     narrowing = ("q", "category", "origin", "importance_min", "importance_max", *MemoryFilters.narrowing)
@@ -546,8 +518,16 @@ class TrashFilters(TrashTabFilters):
     """The filters of memories that people deleted."""
 
     actor = _text(_("Deleted by"), 150)
-    narrowing = ("q", "user", "actor", "since", "until")
-    drop_down = ("user", "actor", "since", "until")
+    cause = _choice(_("Cause"), [("expired", _("Expired")), ("deleted", _("Deleted"))])
+    narrowing = ("q", "user", "actor", "cause", "since", "until")
+    drop_down = ("user", "actor", "cause", "since", "until")
+
+    def deletions(self) -> Q:
+        """Return the condition on the tombstones, an empty one for all."""
+        values = self.cleaned_data
+        by_actor = Q(actor=values["actor"]) if values["actor"] else Q()
+        expired = Q(actor_kind=EXPIRY.kind, actor=EXPIRY.name)
+        return by_actor & {"expired": expired, "deleted": ~expired}.get(values["cause"], Q())
 
 
 class AutoHiddenFilters(TrashTabFilters):

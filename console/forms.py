@@ -1,11 +1,14 @@
 """Forms that operators fill in, and the base class of the panel's forms."""
 
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import ValidationError
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -17,6 +20,7 @@ from core.ids import check_name
 from core.localization import localized
 from core.messages import MANAGE
 from memories.services.decisions import OverrideValues
+from memories.services.lookup import has_ended
 from store.categories import CATEGORIES, label
 from store.types import Owner, StoredMemory
 
@@ -41,6 +45,9 @@ class _TextPanelField(PanelField):
         return attrs
 
 
+FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2100, 12, 31)
+
+
 class PanelForm(forms.Form):
     """A form with the panel's look: see `parts/field.html`."""
 
@@ -60,6 +67,34 @@ class TextField(forms.CharField):
 
     def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
         return {}  # with `maxlength`, browsers would silently cut a longer text
+
+
+class TimeField(forms.Field):
+    """A day, or a time in the operator's time zone. With `is_end`, a day means its end."""
+
+    widget = forms.TextInput(attrs={"type": "datetime-local", "step": "1"})
+
+    def __init__(self, *, is_end: bool = False, **kwargs: Any) -> None:
+        super().__init__(required=False, **kwargs)
+        self.is_end = is_end
+
+    def to_python(self, value: Any) -> datetime | None:
+        if not value:
+            return None
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            found = None
+        if found is None or not FIRST_DAY <= found.date() <= LAST_DAY:
+            raise ValidationError(_("The time is not valid. Use a format such as 2026-11-20 or 2026-11-20T16:42."))
+        if self.is_end and len(value) <= 10:
+            found += timedelta(days=1)
+        return timezone.make_aware(found) if found.tzinfo is None else found
+
+    def prepare_value(self, value: Any) -> Any:
+        """Convert a day to a time, as the browser's input requires."""
+        found = self.to_python(value) if value and len(value) <= 10 else None
+        return f"{timezone.localtime(found):%Y-%m-%dT%H:%M}" if found else value
 
 
 class NameField(forms.CharField):
@@ -123,7 +158,14 @@ class AddForm(OwnerForm):
             ),
         },
     )
+    expires_at = TimeField(label=_("Expires (empty: never)"))
     again = forms.BooleanField(required=False)
+
+    def clean_expires_at(self) -> datetime | None:
+        expires_at: datetime | None = self.cleaned_data["expires_at"]
+        if has_ended(expires_at):
+            raise forms.ValidationError(_("The time has passed."))
+        return expires_at
 
 
 class FilesInput(forms.FileInput):
@@ -210,6 +252,12 @@ class EditForm(PanelForm):
 
 class ReasonForm(PanelForm):
     reason = forms.CharField(label=_("Reason (optional)"), max_length=200, required=False)
+
+
+class RestoreForm(PanelForm):
+    """When a memory that has expired expires again."""
+
+    expires_at = TimeField(label=_("Expires (empty: never)"))
 
 
 class EraseForm(PanelForm):

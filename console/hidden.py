@@ -30,8 +30,8 @@ _LABELS: Final[dict[str, Promise]] = {
 class Reason:
     """The reason why a memory is hidden.
 
-    `kind` is that of the tombstone which decides, or that its `resource` or its `session` is deleted. `tombstone` is a
-    person's deletion. `others` are the newer memory, the deleted or edited sources, or the deleted derived memory.
+    `kind` is that of the tombstone which decides, or that its `resource` or its `session` is deleted. `tombstone` is
+    its own deletion. `others` are the newer memory, the deleted or edited sources, or the deleted derived memory.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Reason:
 
     @property
     def label(self) -> Promise:
-        return _LABELS[self.kind]
+        return _("Expired") if self.tombstone and self.tombstone.is_expiry else _LABELS[self.kind]
 
     @property
     def is_of_gateway(self) -> bool:

@@ -15,7 +15,7 @@ import secrets
 import tempfile
 import warnings
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import SplitResult, parse_qsl, urlsplit
@@ -49,6 +49,7 @@ _HSTS = re.compile(
 )
 _CONTACT = re.compile(r"(?:mailto:[^\s@,]+@|https://|tel:\+?)[^\s@,]+")
 _ENV_LINE = re.compile(r"\s*(#.*)?|(export )?[A-Za-z_0-9]+=.*")
+MAX_EXPIRY_DAYS = 36500
 
 
 class Environment:
@@ -161,6 +162,19 @@ class Environment:
             if not key or not value:
                 raise ImproperlyConfigured(f"{PREFIX}{name} must list pairs such as staff=Viewer, not {word!r}.")
             found[key] = value
+        return found
+
+    def expiry(self, name: str, categories: Collection[str]) -> dict[str, int]:
+        """Return comma-separated pairs of a category, or `tag:` and a tag, and the days until its memories expire."""
+        found = {}
+        for key, days in self.pairs(name).items():
+            is_known = key in categories or (key.startswith("tag:") and len(key) > len("tag:"))
+            if not is_known or not days.isascii() or not days.isdigit() or not 0 < int(days) <= MAX_EXPIRY_DAYS:
+                raise ImproperlyConfigured(
+                    f"{PREFIX}{name} must list a category or tag:name with 1 to {MAX_EXPIRY_DAYS} days, such as "
+                    f"full_context_user=90,tag:draft=7, not {key}={days}."
+                )
+            found[key] = int(days)
         return found
 
     def mime_types(self, name: str, default: tuple[str, ...]) -> list[str]:

@@ -8,6 +8,7 @@ from csp.constants import NONE, SELF
 from core import redaction
 from core.persistence import database_errors
 from memory_gateway import environment, safety
+from store.categories import CATEGORIES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environment.Environment.load(BASE_DIR)
@@ -93,6 +94,7 @@ MEMORY_GATEWAY_TIME_ZONE = env.time_zone("TIME_ZONE", "UTC")
 MEMORY_GATEWAY_MIN_FREE_DISK_BYTES = env.integer("MIN_FREE_DISK_BYTES", 256 * 2**20)
 MEMORY_GATEWAY_MODELS = env.models("MODELS")
 MEMORY_GATEWAY_OCR = env.ocr("OCR")
+MEMORY_GATEWAY_EXPIRY = env.expiry("EXPIRY", CATEGORIES)
 MEMORY_GATEWAY_REDACT = env.choices("REDACT", redaction.KINDS)
 MEMORY_GATEWAY_METRICS_TOKEN = env.text("METRICS_TOKEN")
 MEMORY_GATEWAY_SEARCH_LOG_DAYS = env.integer("SEARCH_LOG_DAYS", 30, maximum=36500)

@@ -3,12 +3,14 @@
 What expires gets a tombstone by `memories.services.expiry`, so that it is gone as what a person deletes is.
 """
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import F, Min, Q, QuerySet
+from django.utils import timezone
 
 from accounts import expiry
 from accounts.models import MemoryUser
@@ -17,6 +19,17 @@ from store.models import Memory, Session, State
 EXPIRING_STATES: Final = (State.LIVE, State.SUPERSEDED)
 """The states of what can expire: something newer may be deleted, and then shows what it superseded again."""
 _EXPIRES: Final = Q(expires_at__isnull=False, state__in=EXPIRING_STATES)
+
+
+def set_defaults(memories: Iterable[Memory]) -> None:
+    """Set when unsaved memories without a time of their own expire, by `MEMORY_GATEWAY_EXPIRY`: the earliest wins."""
+    days: Mapping[str, int] = settings.MEMORY_GATEWAY_EXPIRY
+    for memory in memories if days else ():
+        tags = memory.payload.get("tags")
+        names = [memory.category, *(f"tag:{tag}" for tag in (tags if isinstance(tags, list) else ()))]
+        found = [days[name] for name in names if name in days]
+        if found and memory.expires_at is None:
+            memory.expires_at = timezone.now().replace(microsecond=0) + timedelta(days=min(found))
 
 
 def memories_due(user_pk: UUID, now: datetime) -> QuerySet[Memory]:

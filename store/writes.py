@@ -61,6 +61,8 @@ class Draft:
         media: PendingMedia | None = None,
         reading: Reading | None = None,
     ) -> Self:
+        """Return the draft with its index entries, and the default times at which the memories expire."""
+        expiry.set_defaults(memories)
         return cls(first_id, memories, [keyword.entry_of(memory) for memory in memories], media, reading)
 
 
@@ -135,8 +137,7 @@ def replace(
         memory.token_count = entry.length
     Memory.objects.bulk_update(memories, {*fields, "is_indexed", "token_count"}, batch_size=_ROWS_AT_ONCE)
     derived.add(owner, entries)
-    if "payload" in fields:
-        attributes.write(owner, memories)
+    _follow_fields(owner, memories, fields)
 
 
 def remove(owner: Owner, memories: Sequence[Memory]) -> None:
@@ -154,10 +155,7 @@ def save(owner: Owner, memories: Collection[Memory], fields: Collection[str]) ->
     """Save `fields` of changed memories that no word depends on, also in their facts. Call inside a transaction."""
     Memory.objects.bulk_update(memories, fields, batch_size=_ROWS_AT_ONCE)
     _write_facts(owner, memories, fields)
-    if "payload" in fields:
-        attributes.write(owner, memories)
-    if "expires_at" in fields:
-        expiry.note(memories)
+    _follow_fields(owner, memories, fields)
 
 
 def set_cover(owner: Owner, covers: Mapping[str, Cover]) -> None:
@@ -197,6 +195,13 @@ def end_buffer(buffered: QuerySet[Memory], batch_id: str) -> int:
 def insert_unindexed(memories: Iterable[Memory]) -> None:
     """Save new memories that no derived store holds: purged ones, and those that `derived.fill` adds later."""
     Memory.objects.bulk_create(memories)
+
+
+def _follow_fields(owner: Owner, memories: Collection[Memory], fields: Collection[str]) -> None:
+    if "payload" in fields:
+        attributes.write(owner, memories)
+    if "expires_at" in fields:
+        expiry.note(memories)
 
 
 def _write_facts(owner: Owner, memories: Iterable[Memory], fields: Collection[str]) -> None:

@@ -245,5 +245,12 @@ def _execute(request: HttpRequest, verb: str, target: Target, back: str) -> Http
             return redirect(reverse("console:job", args=[job.pk], query={"next": back}))
         count = job.result.get("changed", 0)
         undo_url = reverse("console:job-undo", args=[job.pk]) if jobs.can_undo(job) else ""
+    if verb == "restore" and target.rows is not None and (left := len(set(target.rows)) - count) > 0:
+        message = ngettext(
+            "%(count)s memory stays in the trash. If it has expired, restore it on its page with a new time.",
+            "%(count)s memories stay in the trash. Restore those that have expired on their pages, with a new time.",
+            left,
+        )
+        messages.warning(request, message % {"count": f"{left:,}"})
     messages.success(request, _SUCCESS_MESSAGES[verb](count) % {"count": f"{count:,}"}, extra_tags=undo_url)
     return redirect(back)

@@ -169,6 +169,7 @@ def add(request: HttpRequest) -> HttpResponseBase:
         text=values["text"],
         agent_id=values["agent"],
         origin="panel",
+        expires_at=values["expires_at"],
         actor=actor_of(request),
     )
     messages.success(request, _("Memory added. Agents can find it now."))

@@ -21,14 +21,14 @@ from accounts.audit import record
 from console import queries
 from console.access import CHANGE, DELETE, VIEW, next_address, page, record_view, render, require
 from console.filters import ORIGINS, ListFilters
-from console.forms import EditForm, ReasonForm
+from console.forms import EditForm, ReasonForm, RestoreForm
 from console.hidden import reasons_of
 from console.signed_values import undo_address
 from console.templatetags.panel import marked
 from console.text import compare, memory_item, parts
 from console.views.memories import write_position
 from console.views.resources import VIEW_FILES
-from core.errors import NotFound
+from core.errors import InvalidInput, NotFound
 from core.persistence.files import stored_files
 from documents import rendering
 from memories.queries import Event, history, superseded
@@ -41,7 +41,7 @@ from store import browse
 from store.models import State
 from store.neighbors import context_windows
 from store.text.tokens import required_tokens
-from store.types import NOT_REPLACED, Position, StoredMemory
+from store.types import KEPT, NOT_REPLACED, NewExpiry, Position, StoredMemory
 
 MAX_RELATED: Final = 20
 _EVENT_LABELS: Final = {
@@ -157,7 +157,13 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
 @page(DELETE, "POST")
 def restore(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
-    restored = decisions.restore(found.owner.user_pk, _ref(found), actor=actor_of(request))
+    expires_at: NewExpiry = KEPT
+    if "expires_at" in request.POST:
+        form = RestoreForm(request.POST)
+        if not form.is_valid():
+            raise InvalidInput.of_field("expires_at", str(form.errors["expires_at"][0]))
+        expires_at = form.cleaned_data["expires_at"]
+    restored = decisions.restore(found.owner.user_pk, _ref(found), expires_at=expires_at, actor=actor_of(request))
     done = _("Restored. Agents can find it again.")
     if found.is_session_hidden:
         done = _("Restored. Agents can find it once its session is restored too.")
@@ -233,6 +239,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "added": queries.addition(found),
         "session_url": reverse("console:transcript", args=[found.owner.user_pk], query=session),
         "reason": ReasonForm()["reason"],
+        "restore_form": RestoreForm() if lookup.has_ended(found.expires_at) else None,
         "is_hidden": not found.is_live or found.is_session_hidden,
         "is_kept": bool(found.payload.get(NOT_REPLACED)),
         "is_replaced": bool(linked.replaced_by),

@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -94,7 +94,8 @@ def trash(request: HttpRequest) -> HttpResponseBase:
     elif isinstance(filters, ResourceTrashFilters):
         context |= _page(_deleted_resources(), filters, user_pk, retention, text="filename", time="state_since")
     elif isinstance(filters, SessionTrashFilters):
-        context |= _page(_deleted_sessions(), filters, user_pk, retention, text="session_id", time="created_at")
+        sessions = _deleted_sessions().filter(filters.deletions())
+        context |= _page(sessions, filters, user_pk, retention, text="session_id", time="created_at")
     else:
         context |= _memories(filters, user_pk, retention)
     recent = _recent() if filters.is_empty else []
@@ -168,7 +169,13 @@ def _restore_sessions(request: HttpRequest, found: Sequence[Tombstone]) -> None:
     message = ngettext("%(count)s session restored.", "%(count)s sessions restored.", restored)
     messages.success(request, message % {"count": restored})
     if restored < len(sessions):
-        messages.warning(request, _("Sessions of resources in the trash were not restored. Restore the resources."))
+        messages.warning(
+            request,
+            _(
+                "Sessions of resources in the trash were not restored: restore the resources. Nor were those that have "
+                "expired: the user restores them with a new time."
+            ),
+        )
 
 
 def _restore_resources(request: HttpRequest, found: Sequence[Resource]) -> None:
@@ -199,7 +206,6 @@ def _page(
     conditions = {
         "user_id": user_pk,
         f"{text}__icontains": values["q"],
-        "actor": values.get("actor"),
         f"{time}__gte": values["since"],
         f"{time}__lt": values["until"],
     }
@@ -228,8 +234,8 @@ def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedel
     if values["q"] and not selection.words:
         filters.problems.append(str(NO_WORDS))
         return {}
-    actor = values.get("actor")
-    among = Tombstone.objects.filter(undone_at__isnull=True, actor=actor).values("row") if actor else None
+    wanted = filters.deletions() if isinstance(filters, TrashFilters) else Q()
+    among = Tombstone.objects.filter(wanted, undone_at__isnull=True).values("row") if wanted else None
     found = browse.page(selection, after=values["after"], before=values["before"], limit=ROWS, among=among)
     total, written = count_up_to(selection, MAX_COUNTED, among=among)
     context: dict[str, Any] = {
@@ -254,8 +260,8 @@ def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedel
         deleted_at = tombstone.created_at if tombstone else None
         item = memory_item(memory, words=selection.words)
         rows.append({"item": item, "tombstone": tombstone, **_days_left(deleted_at, retention)})
-    # A selection by filter has no operator: only ticked rows can be changed then.
-    target = "" if actor else sign_target(bulk.freeze(selection))
+    # A selection by filter has no operator and no cause: only ticked rows can be changed then.
+    target = "" if wanted else sign_target(bulk.freeze(selection))
     return {**context, "rows": rows, "target": target}
 
 

@@ -22,7 +22,7 @@ from core.times import to_ms
 from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, ExtractionAnswer, ProfileAnswer, is_of_user
 from engines.embedded.extraction_windows import Window, role_of
 from engines.embedded.ingest import MAX_SPEAKER_CHARS
-from store import writes
+from store import expiry, writes
 from store.categories import TABS
 from store.derived_memories import can_be_superseded, supersede
 from store.models import IS_LIVE, Memory, Session, State, owned_by
@@ -60,6 +60,7 @@ def write(owner: Owner, session: Session, window: Window, extracted: ExtractionA
     rows = [draft.memory for draft in drafts]
     for row in rows:
         repair_row(row)  # a model's answer cannot be refused
+    expiry.set_defaults(rows)
     writes.insert(owner, rows)
     for draft in drafts:
         supersede(draft.replaces, draft.memory, now)

@@ -128,12 +128,12 @@ def restore(user_pk: UUID, ref: MemoryRef, *, expires_at: NewExpiry = KEPT, acto
     One that was superseded, or deleted with a remote's memory, has none. Raises: `NotFound`, also if only its session
     was deleted; `InvalidInput` for a time that has passed, and without one for a memory that has expired.
     """
-    check_expiry(expires_at)
+    lookup.check_expiry(expires_at)
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
         active = _active_tombstones(memory.owner, "memory", [memory.memory_id])
         if expires_at is not KEPT:
             decider.set_expiry([memory.row], expires_at)
-        elif _has_ended(memory.expires_at):
+        elif lookup.has_ended(memory.expires_at):
             raise InvalidInput.of_field("expires_at", NEEDS_EXPIRY)
         if active:
             found = [*active.values(), *_deleted_together(memory.owner, active[memory.memory_id])]
@@ -146,22 +146,12 @@ def restore(user_pk: UUID, ref: MemoryRef, *, expires_at: NewExpiry = KEPT, acto
 NEEDS_EXPIRY: Final = _("is required, because the time has passed: send a new time, or null for never")
 
 
-def check_expiry(expires_at: NewExpiry) -> None:
-    """Raise `InvalidInput` for a time that has passed."""
-    if isinstance(expires_at, datetime) and expires_at <= timezone.now():
-        raise InvalidInput.of_field("expires_at", _("must be in the future"))
-
-
-def _has_ended(expires_at: datetime | None) -> bool:
-    return expires_at is not None and expires_at <= timezone.now()
-
-
 def set_expiry(user_pk: UUID, ref: MemoryRef, expires_at: datetime | None, *, actor: Actor) -> None:
     """Set when a memory expires; None: never.
 
     Raises: `InvalidInput` for a time that has passed; `NotFound`, `Conflict` for a deleted memory.
     """
-    check_expiry(expires_at)
+    lookup.check_expiry(expires_at)
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
         lookup.require_active(memory)
         if expires_at != memory.expires_at:
@@ -263,7 +253,7 @@ def restore_session(owner: Owner, session_id: str, *, expires_at: NewExpiry = KE
     without one for a session that has expired.
     """
     require_own_session(owner, session_id)
-    check_expiry(expires_at)
+    lookup.check_expiry(expires_at)
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
         if expires_at is not KEPT:
@@ -367,7 +357,7 @@ def restore_many(
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
             active = _active_tombstones(decider.owner, "memory", [one.memory_id for one in memories])
-            lasting = {one.memory_id for one in memories if not _has_ended(one.expires_at)}
+            lasting = {one.memory_id for one in memories if not lookup.has_ended(one.expires_at)}
             active = {name: one for name, one in active.items() if name in lasting}
             chosen = _chosen(active, tombstone_ids, deleted_by)
             changes += [[one.row_id, one.tombstone_id] for one in decider.lift_tombstones("memory", chosen)]

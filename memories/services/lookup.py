@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
+
+from django.utils import timezone
 
 from accounts.models import MemoryUser, Principal
 from accounts.profile_entries import ADDRESSES
@@ -14,7 +17,7 @@ from core.storable import NotStorable, check_text
 from engines.registry import get_engine
 from remote import outbox
 from store.models import MANUAL_ORIGINS, Memory, Session, State, owned_by
-from store.types import Owner, StoredMemory
+from store.types import NewExpiry, Owner, StoredMemory
 
 
 def require_open(session: Session) -> None:
@@ -118,6 +121,17 @@ def _find(user_pk: UUID, ref: MemoryRef, memory_id: str) -> Sequence[StoredMemor
 def is_active(memory: StoredMemory) -> bool:
     """Return True if neither the memory nor its session is deleted."""
     return memory.is_live and not memory.is_session_hidden
+
+
+def check_expiry(expires_at: NewExpiry) -> None:
+    """Raise `InvalidInput` for a time that has passed."""
+    if isinstance(expires_at, datetime) and expires_at <= timezone.now():
+        raise InvalidInput.of_field("expires_at", _("must be in the future"))
+
+
+def has_ended(expires_at: datetime | None) -> bool:
+    """Return True if a time has passed."""
+    return expires_at is not None and expires_at <= timezone.now()
 
 
 def require_active(memory: StoredMemory) -> None:

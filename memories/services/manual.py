@@ -27,9 +27,9 @@ from core.times import to_ms
 from memories.services import decisions, lookup
 from memories.services.decisions import OverrideValues
 from memories.services.hygiene import is_visible, masked, own_data, own_text
-from memories.services.lookup import MemoryRef, require_open, require_own_session
+from memories.services.lookup import MemoryRef, check_expiry, require_open, require_own_session
 from memories.services.zones import offset_of, zone_of_user
-from store import browse, sessions, writes
+from store import browse, expiry, sessions, writes
 from store.categories import CATEGORIES, TABS, tab_of
 from store.cover import is_attached
 from store.derived_memories import queue_comparison
@@ -157,6 +157,7 @@ def add_by_hand(
     session_id: str = MANUAL_SESSION,
     importance: float = 1.0,
     tags: Sequence[str] = (),
+    expires_at: datetime | None = None,
     origin: Origin,
     actor: Actor,
 ) -> StoredMemory:
@@ -167,8 +168,9 @@ def add_by_hand(
     Raises: `InvalidInput` for an empty or too long text, an unknown category or an importance outside 0..1;
     `NotFound`, `Conflict` and `EngineRefused` for the session; `EngineUnavailable`.
     """
-    fact = NewFact(text, category, importance, agent_id, session_id, tags).cleaned(Counter())
+    fact = NewFact(text, category, importance, agent_id, session_id, tags, expires_at=expires_at).cleaned(Counter())
     _check(fact)
+    check_expiry(expires_at)
     require_own_session(owner, session_id)
     return _create(owner, fact, Source(origin, actor))
 
@@ -176,6 +178,7 @@ def add_by_hand(
 def _create(owner: Owner, fact: NewFact, source: Source) -> StoredMemory:
     at_ms = to_ms(fact.created_at or timezone.now())
     memory = Memory(
+        user_id=owner.user_pk,
         memory_id=str(uuid.uuid4()),
         agent_id=fact.agent_id,
         memory_type=Memory.Type.EPISODE,
@@ -192,6 +195,8 @@ def _create(owner: Owner, fact: NewFact, source: Source) -> StoredMemory:
     check_row(memory)
     entry = entry_of(memory)
     with database_errors(), transaction.atomic():
+        expiry.set_defaults([memory])
+        expiry.note([memory])
         session = sessions.locked(owner, fact.session_id)
         require_open(session)
         last = session.memories.aggregate(last=Max("seq"))["last"]

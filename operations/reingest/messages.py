@@ -114,7 +114,8 @@ def _file_of(session: Session, passages: Sequence[Memory]) -> ContentItem | None
 def _message(row: Memory, item: ContentItem, offset_ms: int = 0) -> Message:
     role = row.payload.get("role")
     known = cast("Role", role if role in get_args(Role) else "user")
-    message = Message(row.sender_id, known, row.created_at_ms + offset_ms, (item,))
+    at = row.created_at_ms + offset_ms
+    message = Message(row.sender_id, known, at, (item,), expires_at=row.expires_at)
     return replace(message, **{name: row.payload[name] for name in ENVELOPE if name in row.payload})
 
 

@@ -92,6 +92,10 @@ def replace(owner: Owner, session: Session, rows: Sequence[Memory], replay: Repl
         old_texts.append(Text(row.memory_id, override.original_text if override else row.text, row.batch_id))
     new_texts = [Text(memory.memory_id, memory.text, memory.batch_id) for memory in new]
     matches = {old.memory_id: match(old, old_texts, new_texts) for old in old_texts}
+    new_by_id = {memory.memory_id: memory for memory in new}
+    for row in rows:
+        for name in matches[row.memory_id].memory_ids if row.expires_at else ():
+            new_by_id[name].expires_at = row.expires_at
     kept_ids = sorted(_staying(old_rows, decisions, matches))
     removed = old_rows.keys() - set(kept_ids)
     decisions.update(decisions.memory_ids & removed, row=None)

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser
 from memories.models import Tombstone
+from memories.services.manual import add_by_hand
 from operations import ledger
 from store import expiry
 from store.models import Memory, Session, State
@@ -239,3 +241,22 @@ def test_what_nothing_reads_expires_in_the_background(alice: Person, step: Calla
     end_expired.func()
     assert state_of(SECRET) == State.EXPIRED
     assert MemoryUser.objects.get().next_expiry_at is None
+
+
+def test_defaults_of_the_installation_set_the_earliest_time(
+    alice: Person, settings: Any, step: Callable[..., None]
+) -> None:
+    add(alice, message(alice, "before the setting"))
+    settings.MEMORY_GATEWAY_EXPIRY = {"full_context_user": 2, "user_memory_fact": 3, "tag:draft": 1}
+    add(alice, message(alice, SECRET, timestamp=2), message(alice, "its own", timestamp=3, expires_at=later(days=9)))
+    add_by_hand(alice.owner, category="user_memory_fact", text="a fact", origin="tool", actor=Actor.command("tests"))
+    tagged = Memory(category="user_memory_fact", payload={"tags": ["draft", "x"]})
+    expiry.set_defaults([tagged])
+    assert tagged.expires_at is not None
+    days = {"before the setting": None, SECRET: 2, "its own": 9, "a fact": 3}
+    for text, expected in days.items():
+        at = Memory.objects.get(text=text).expires_at
+        assert (at and round((at - timezone.now()) / timedelta(days=1))) == expected
+    assert round((tagged.expires_at - timezone.now()) / timedelta(days=1)) == 1
+    step(days=2, seconds=1)
+    assert texts(search(alice, "safe", **ALL)) == []

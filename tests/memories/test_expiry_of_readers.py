@@ -238,3 +238,34 @@ def test_many_that_are_due_at_once_end_before_the_answer(alice: Person, step: Ca
     assert Memory.objects.filter(state=State.EXPIRED).count() == 4_501
     assert MemoryUser.objects.get().next_expiry_at is None
     assert decisions.delete(alice.user_pk, MemoryRef("m1"), actor=Actor.command("tests")).actor == "tests"
+
+
+def test_the_panel_marks_and_filters_what_has_expired(
+    alice: Person, step: Callable[..., None], admin_client: Client
+) -> None:
+    say(alice, "chat:c1", PREFERENCE, "deleted by alice")
+    add(alice, message(alice, "a whole session"), session_id="chat:c2", expires_at=later(hours=1))
+    call(alice, "patch", f"/memories/{id_of(PREFERENCE)}", expires_at=later(hours=1))
+    call(alice, "delete", f"/memories/{id_of('deleted by alice')}")
+    step(hours=1)
+    admin_client.force_login(User.objects.get())  # the session of an operator has ended in that hour
+    row = Memory.objects.get(text=PREFERENCE).pk
+
+    def trash(**query: str) -> str:
+        return admin_client.get("/admin/memory/trash/", query).content.decode()
+
+    assert "I like tea" in trash()
+    assert "deleted by alice" in trash()
+    assert "I like tea" in trash(cause="expired")
+    assert "deleted by alice" not in trash(cause="expired")
+    assert "I like tea" not in trash(cause="deleted")
+    assert "chat:c2" in trash(kind="sessions", cause="expired")
+    assert "chat:c2" not in trash(kind="sessions", cause="deleted")
+    refused = admin_client.post(f"/admin/memory/m/{row}/restore/")
+    assert refused.status_code == 422
+    assert "Expired" in admin_client.get(f"/admin/memory/m/{row}/").content.decode()
+    rows = list(Memory.objects.filter(text__in=[PREFERENCE, "deleted by alice"]).values_list("pk", flat=True))
+    shown = admin_client.post("/admin/memory/bulk/", {"do": "restore", "id": rows, "in_trash": "1"}, follow=True)
+    assert "1 memory stays in the trash" in shown.content.decode()
+    assert admin_client.post(f"/admin/memory/m/{row}/restore/", {"expires_at": ""}).status_code == 302
+    assert Memory.objects.get(pk=row).state == State.LIVE
