@@ -28,6 +28,7 @@ from schemathesis.core import NotSet
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.generation.modes import GenerationMode
 
+from memories.services.hygiene import is_visible
 from store import filters
 from tests.conftest import Person
 from tests.openapi import operations, resolved, schema
@@ -51,6 +52,8 @@ DOCUMENTED = {
     ("post", "/memories/flush"),
     ("post", "/memories/search"),
     ("get", "/memories"),
+    ("post", "/memories"),
+    ("post", "/memories/bulk"),
     ("get", "/memories/{memory_id}"),
     ("patch", "/memories/{memory_id}"),
     ("delete", "/memories/{memory_id}"),
@@ -256,7 +259,13 @@ FITTING: dict[str, Callable[[Any], Any]] = {
     "expires_at": lambda _: None,
     "method": lambda method: method if method in {"keyword", "hybrid"} else None,
     "label": lambda label: "".join(filter(str.isprintable, label)),
-    "filters": lambda tree: tree if _depth(tree) <= filters.MAX_DEPTH else None,
+    "filters": lambda tree: tree if isinstance(tree, dict) and _depth(tree) <= filters.MAX_DEPTH else None,
+    "text": lambda text: text if isinstance(text, str) and is_visible(text) else "payment",
+    "external_id": lambda name: name if isinstance(name, str) and name.strip() else None,
+    "tags": lambda _: ["red"],
+    "metadata": lambda _: {"source": "crm"},
+    "memories": lambda _: [{"text": "payment"}],
+    "created_at": lambda _: None,
     "file": lambda _: b"payment",
     "query": lambda query: query if len(query) % 2 else "payment",
     "session_id": lambda _: None,
@@ -275,7 +284,12 @@ FITTING: dict[str, Callable[[Any], Any]] = {
 
 
 def _depth(tree: Any) -> int:
-    parts = [*(tree or {}).get("AND", []), *(tree or {}).get("OR", [])]
+    denied = (tree or {}).get("NOT", [])
+    parts = [
+        *(tree or {}).get("AND", []),
+        *(tree or {}).get("OR", []),
+        *([denied] if isinstance(denied, dict) else denied),
+    ]
     return 1 + max(map(_depth, parts), default=0)
 
 

@@ -379,8 +379,13 @@ class MemoryViewSet(ViewSet):
         summary="Store a memory",
         request=request_body(fact_schemas.FactBody),
         responses={
-            201: success(fact_schemas.FactOut, "The new memory."),
-            200: success(fact_schemas.FactOut, "The older memory of the same id or text.", action="unchanged"),
+            201: success(fact_schemas.FactOut, "The new memory.", memory=fact_schemas.EXAMPLE),
+            200: success(
+                fact_schemas.FactOut,
+                "The older memory of the same id or text.",
+                memory=fact_schemas.EXAMPLE,
+                action="unchanged",
+            ),
             **problems(404, 409, 412, 422),
         },
     )

@@ -33,6 +33,7 @@ from store import browse, expiry, sessions, writes
 from store.categories import CATEGORIES, TABS, tab_of
 from store.cover import is_attached
 from store.derived_memories import queue_comparison
+from store.filters import MAX_MS
 from store.index.keyword import entry_of
 from store.ledger import digest_of
 from store.models import MANUAL_ORIGINS, ExternalId, Memory, Session, State, owned_by, owner_columns
@@ -359,6 +360,8 @@ def _check(fact: NewFact) -> None:
         raise InvalidInput.of_field("category", _("must be one of %(choices)s", choices=", ".join(CATEGORIES)))
     if not 0 <= fact.importance <= 1:
         raise InvalidInput.of_field("importance", _("must be between 0 and 1"))
+    if fact.created_at is not None and not 0 <= to_ms(fact.created_at) <= MAX_MS:
+        raise InvalidInput.of_field("created_at", _("must be a time since 1970"))
     if fact.expires_at is not None and fact.expires_at <= timezone.now():
         raise InvalidInput.of_field("expires_at", _("must be in the future"))
     try:

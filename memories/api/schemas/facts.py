@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
@@ -96,7 +96,7 @@ class BulkBody(AuthenticatedBody):
 
     memories: Annotated[list[dict[str, Any]], _FactItems] = Field(
         description="The facts. Each has its own result; none waits for another.",
-        examples=[[{"text": "I prefer short answers.", "external_id": "crm-17"}]],
+        examples=[[{"text": "The customer pays by invoice.", "external_id": "crm-18"}]],
     )
 
 
@@ -129,6 +129,31 @@ class FactOut(BaseModel):
         examples=[[]],
     )
     redacted: Redacted = None
+
+
+EXAMPLE: Final = {
+    "id": "613144a3-5245-5052-80e6-47a15e6817f1",
+    "memory_type": "episode",
+    "session_id": "memory_edit:u_123",
+    "app_id": "default",
+    "project_id": "default",
+    "text": "I prefer short answers.",
+    "category": "user_memory_fact",
+    "importance": DEFAULT_IMPORTANCE,
+    "sender_id": "u_123",
+    "sender_name": None,
+    "role": None,
+    "tool_calls": None,
+    "tool_call_id": None,
+    "agent_id": "",
+    "timestamp_ms": 1781172177000,
+    "override_id": None,
+    "deleted_at": None,
+    "tags": ["style"],
+    "metadata": {"source": "settings"},
+    "external_id": "crm-17",
+}
+"""The memory of the example request."""
 
 
 class BulkResult(BaseModel):

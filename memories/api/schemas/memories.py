@@ -105,8 +105,8 @@ JsonFilters = Annotated[
     BeforeValidator(_read_filters),
     WithJsonSchema({"type": "string", "contentMediaType": "application/json"}),
     Field(
-        description="Conditions that memories must meet, as JSON: the `filters` of `POST /memories/search`.",
-        examples=['{"tags": ["style"]}'],
+        description="Conditions that memories must meet, as JSON: the `filters` of `POST /memories/search`, such as "
+        '`{"tags": ["style"]}`.',
     ),
 ]
 

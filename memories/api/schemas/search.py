@@ -171,9 +171,23 @@ for _comparison, _doc in {
     with_config(_OBJECT)(_comparison)
 
 
+_PLAIN = {"type": ["string", "number", "boolean", "null"], "maxLength": 512}
 _METADATA_KEYS: dict[str, Any] = {
     r"^metadata\..+$": {
-        "anyOf": [{"type": ["string", "number", "boolean", "null"]}, {"type": "object", "minProperties": 1}]
+        "anyOf": [
+            _PLAIN,
+            {
+                "type": "object",
+                "minProperties": 1,
+                "additionalProperties": False,
+                "properties": {
+                    "eq": _PLAIN,
+                    "in": {"type": "array", "items": _PLAIN, "minItems": 1, "maxItems": MAX_LIST},
+                    "exists": {"type": "boolean"},
+                    **dict.fromkeys(("gt", "gte", "lt", "lte"), {"type": ["string", "number"], "maxLength": 512}),
+                },
+            },
+        ]
     }
 }
 
@@ -199,9 +213,9 @@ class SearchFilter(TypedDict, total=False):
     importance: Annotated[Importance | NumberComparison, Field(description="The importance.")]
     agent_id: Annotated[_Text | TypeComparison, Field(description="The agent; empty for none.")]
     role: Annotated[_Text | TypeComparison, Field(description="The role of the memory's message.")]
-    tags: Annotated[_Text | list[_Text] | TagComparison, Field(description="A tag, or a list: one of them is enough.")]
+    tags: Annotated[_Text | _Texts | TagComparison, Field(description="A tag, or a list: one of them is enough.")]
     metadata: Annotated[
-        dict[str, _Plain | MetadataComparison],
+        dict[Annotated[str, Field(min_length=1)], _Plain | MetadataComparison],
         Field(description="Conditions by key, whose parts are separated by dots. `metadata.KEY` means the same."),
     ]
 
