@@ -204,6 +204,9 @@ class ImportForm(OwnerForm):
         label=_("Source"),
         choices=[
             ("mem0", _("mem0 (JSON)")),
+            ("chatgpt", _("ChatGPT (zip or conversations.json)")),
+            ("claude", _("Claude (zip or conversations.json)")),
+            ("mcp-memory", _("MCP memory server (JSON lines)")),
             ("markdown", _("Markdown (zip)")),
             ("everos-markdown", _("EverOS Markdown (zip)")),
         ],

@@ -490,6 +490,7 @@ class Walk(RuleBasedStateMachine):
         if name != owner:
             other = self.subjects[owner].user_id
             self.call(name, "delete", "/users/{user_id}", f"{other}?confirm=erase:{other}", expect=404)
+            self.call(name, "delete", f"/users?user_id={other}&confirm=erase:{other}", expect=403)
 
 
 def _file(filename: str, text: str) -> SimpleUploadedFile:

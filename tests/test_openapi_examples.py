@@ -29,7 +29,7 @@ ORDER = re.findall(
     list_profile_history get_profile_version patch_user_memory patch_work_memory restore_profile
     create_webhook list_webhooks get_webhook change_webhook rotate_webhook_secret test_webhook
     list_webhook_deliveries delete_webhook
-    store_memory store_memories invoke_tool delete_resource restore_resource erase_user
+    store_memory store_memories invoke_tool delete_resource restore_resource erase_user_by_id erase_user
     """,
 )
 OPERATIONS = {schema()["paths"][path][method]["operationId"]: (method, path) for method, path in sorted(operations())}

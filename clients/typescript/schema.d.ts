@@ -642,7 +642,11 @@ export interface paths {
          *     Ask the operator whether the gateway requires the provisioning token for this request.
          */
         post: operations["create_user"];
-        delete?: never;
+        /**
+         * Erase a user by an id of any form
+         * @description Erase the user that the query names, also by an id with a slash: else as `DELETE /users/{user_id}`.
+         */
+        delete: operations["erase_user_by_id"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1393,7 +1397,7 @@ export interface components {
         CreateUserBodyRequest: {
             /**
              * User Id
-             * @description An id of your choice: 1 to 64 characters of A-Z a-z 0-9 _ . @ + -
+             * @description An id of your choice, such as the one of your identity provider: 1 to 255 characters, at most 512 bytes, without invisible ones. It is stored in Unicode's form NFC.
              * @example u_123
              */
             user_id: string;
@@ -1531,9 +1535,10 @@ export interface components {
         EntryMeta: {
             /**
              * Source
-             * @description Who stated the entry; null if unknown.
+             * @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown.
+             * @example user_stated
              */
-            source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+            source?: string | null;
             /**
              * Confidence
              * @description How certain it is, 1 for certain; null if unknown.
@@ -2940,8 +2945,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry; null if unknown. */
-                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
+                        source?: string | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -2972,8 +2977,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry; null if unknown. */
-                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
+                        source?: string | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -2999,7 +3004,7 @@ export interface components {
                 scheduling_preferences?: {
                     /** @description When the user works best. */
                     productive_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3014,7 +3019,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user prefers meetings. */
                     preferred_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3029,7 +3034,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user accepts no meetings. */
                     no_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3044,7 +3049,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user works without interruption. */
                     deep_work_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3086,7 +3091,7 @@ export interface components {
                     cadence?: string | null;
                     /** @description When it takes place. */
                     time_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3103,8 +3108,8 @@ export interface components {
                     importance?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry; null if unknown. */
-                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
+                        source?: string | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -3216,8 +3221,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry; null if unknown. */
-                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
+                        source?: string | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -3230,7 +3235,7 @@ export interface components {
                 work_habits?: {
                     /** @description When the user is available. */
                     available_hours?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3245,7 +3250,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user works without interruption. */
                     deep_work_blocks?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3260,7 +3265,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user prefers meetings. */
                     preferred_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3275,7 +3280,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user accepts no meetings. */
                     no_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3313,8 +3318,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry; null if unknown. */
-                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
+                        source?: string | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -4560,7 +4565,7 @@ export interface components {
             };
             /**
              * Hint
-             * @description How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few results and leave out sessions of the caller, or `timezone` is unknown.
+             * @description How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown.
              */
             hint?: string | null;
         };
@@ -5164,7 +5169,7 @@ export interface components {
         TimeWindow: {
             /**
              * Weekdays
-             * @description The weekdays; empty for every day.
+             * @description The weekdays; empty for every day. Names such as `Monday` are read too.
              */
             weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
             /**
@@ -5889,6 +5894,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The request names another user than the one whose API key it has in its header. */
+        403: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The object does not exist, or it belongs to another user. */
         404: {
             headers: {
@@ -6040,6 +6054,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6076,6 +6091,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6110,6 +6126,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6154,6 +6171,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6191,6 +6209,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6224,6 +6243,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6265,6 +6285,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6300,6 +6321,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6337,6 +6359,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6380,6 +6403,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6415,6 +6439,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6452,6 +6477,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6527,6 +6553,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6606,6 +6633,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6654,6 +6682,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6699,6 +6728,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6739,6 +6769,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6784,6 +6815,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6828,6 +6860,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6865,6 +6898,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
@@ -6936,6 +6970,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             413: components["responses"]["413"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6972,6 +7007,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
@@ -7004,6 +7040,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             413: components["responses"]["413"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7042,6 +7079,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7080,6 +7118,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7127,6 +7166,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             408: components["responses"]["408"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
@@ -7175,6 +7215,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7212,6 +7253,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
@@ -7272,6 +7314,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             416: components["responses"]["416"];
@@ -7312,6 +7355,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
@@ -7361,6 +7405,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
@@ -7402,6 +7447,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7449,6 +7495,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
@@ -7488,6 +7535,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
@@ -7531,6 +7579,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -7677,7 +7726,40 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    erase_user_by_id: {
+        parameters: {
+            query: {
+                /** @description `erase:` followed by the user id, as a confirmation. An erasure cannot be undone. */
+                confirm: string;
+                /** @description The id of the user to erase: with an API key, the caller's own. */
+                user_id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receipt of the erasure. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureReceipt"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7711,6 +7793,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7740,6 +7823,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7772,6 +7856,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7804,6 +7889,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             429: components["responses"]["429"];
@@ -7837,6 +7923,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7866,6 +7953,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7898,6 +7986,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7930,6 +8019,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7962,6 +8052,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7995,6 +8086,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8033,6 +8125,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8069,6 +8162,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
@@ -8108,6 +8202,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];

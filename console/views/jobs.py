@@ -242,7 +242,7 @@ def upload_import(request: HttpRequest) -> HttpResponseBase:
         return _import_form(request, form, status=422)
     values, key = form.cleaned_data, None
     try:
-        is_archive = values["source"] != "mem0"
+        is_archive = values["source"] in {"markdown", "everos-markdown"}
         key = import_from.keep_upload(form.user_pk, values["file"].chunks(), is_archive=is_archive)
         wanted = import_from.Request(
             source=values["source"],

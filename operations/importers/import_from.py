@@ -91,14 +91,22 @@ class Request:
         return (item for item in self.items() if not isinstance(item, Left))
 
     def items(self) -> Iterator[New | Left]:
-        """Yield what the source has. Raises: as `sources.read` and `require_upload`."""
+        """Yield what the source has; of equal facts the first. Raises: as `sources.read` and `require_upload`."""
+        first: dict[bytes, str] = {}
         with ExitStack() as opened:
             path = self.path
             if self.key:
                 self.require_upload()
                 path = opened.enter_context(stored_files().local_copy(self.key))
             for item in read(self.source, path, self.of_user):
-                yield item if isinstance(item, Left) else self._new(item)
+                new = item if isinstance(item, Left) else self._new(item)
+                if isinstance(new, tuple) and not new[1].category.startswith("full_context_"):
+                    memory = new[1]
+                    said = "\0".join([new[0], memory.category, memory.agent_id, memory.text.casefold()])
+                    digest = hashlib.sha256(" ".join(said.split()).encode()).digest()[:16]
+                    if first.setdefault(digest, memory.memory_id) != memory.memory_id:
+                        new = Left("the text of another memory", str(memory.payload["source_id"])[:100])
+                yield new
 
     def require_upload(self) -> None:
         """Check that the upload exists. Raises: `NotFound` if it is older than a day, or used."""
@@ -124,8 +132,11 @@ class Request:
 
     def _memory(self, found: Found) -> Memory:
         agent_id = _name(found.agent_id)
-        speaker = self.owner.user_id if found.category == "full_context_user" else agent_id or self.owner.user_id
+        said_by = self.owner.user_id if found.category == "full_context_user" else agent_id or self.owner.user_id
+        speaker = found.speaker or said_by
         payload = {"imported_from": self.source, "source_id": found.source_id, **found.details}
+        if found.unread_date:
+            payload["unread_date"] = found.unread_date
         if found.agent_id != agent_id:
             payload["agent_id"] = found.agent_id
         payload |= offset_of(zone_of_user(self.owner.user_pk), found.created_at_ms)
@@ -149,17 +160,26 @@ class Request:
 class Plan:
     """The content of a source: new memories, those that exist already or occur twice, and the others by reason.
 
-    `places` are the first of each reason.
+    `places` are the first of each reason. `undated` are the memories whose date could not be read: they get the file's.
     """
 
     new: int = 0
     duplicates: int = 0
     left: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[str]] = field(default_factory=dict)
+    undated: int = 0
+    unread_dates: list[str] = field(default_factory=list)
 
     @property
     def total(self) -> int:
         return self.new + self.duplicates + self.left.total()
+
+    def note_date(self, memory: Memory) -> None:
+        """Count a memory whose date could not be read."""
+        if date := memory.payload.get("unread_date"):
+            self.undated += 1
+            if len(self.unread_dates) < _NAMED_PLACES:
+                self.unread_dates.append(f"{memory.payload['source_id']}: {date}")
 
     def leave(self, item: Left) -> None:
         """Count a part that cannot be imported."""
@@ -194,6 +214,7 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
                 if isinstance(item, Left):
                     planned.leave(item)
                 else:
+                    planned.note_date(item[1])
                     found.append(item[1].memory_id)
             ids = set(found)
             fresh = [(hashlib.sha256(one.encode()).digest()[:16],) for one in ids - writes.known(request.owner, ids)]

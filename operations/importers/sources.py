@@ -1,4 +1,4 @@
-"""Readers of other memory stores: mem0's export, folders of Markdown, EverOS's files, LanceDB of the original plugin.
+"""Readers of other memory stores: exports of mem0, ChatGPT, Claude, the MCP memory server, EverOS and OpenClaw.
 
 A reader yields the memories of a source one by one and in a fixed order, so that a source of any size needs little
 memory. It follows no symbolic link and opens regular files only. Zip archives are read, never unpacked to disk.
@@ -15,10 +15,11 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 from core.errors import InvalidInput, NotFound
 from core.messages import Translatable as _
@@ -63,7 +64,10 @@ _USER_FILE = re.compile(r"(?:.*/)?users/([^/]+)/(.+)")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A memory of a source. `source_id` names it there; `memory_id` is set if the memory keeps its id."""
+    """A memory of a source. `source_id` names it there; `memory_id` is set if the memory keeps its id.
+
+    `speaker` said it, if it is neither the user nor the agent. `unread_date` is a date that could not be read.
+    """
 
     source_id: str
     text: str
@@ -74,6 +78,8 @@ class Found:
     session_id: str = ""
     batch_id: str = ""
     importance: float | None = None
+    speaker: str = ""
+    unread_date: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -136,8 +142,9 @@ def _mem0_item(item: Any, saved_at_ms: int) -> Found | Left:
         Found(
             source_id=item_id or hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest(),
             text=text,
-            created_at_ms=_time(created_at, saved_at_ms) if isinstance(created_at, str) else saved_at_ms,
+            created_at_ms=saved_at_ms if (at_ms := _date(created_at)) is None else at_ms,
             agent_id=_name(item, "agent_id"),
+            unread_date=_unread(created_at, at_ms),
             details={name: item[name] for name in ("metadata", "categories", "run_id", "updated_at") if item.get(name)},
         )
     )
@@ -403,8 +410,179 @@ def _lance_items(row: Mapping[str, Any]) -> Iterator[Found | Left]:
         yield _checked(replace(part, text=piece))
 
 
+_CHAT_CATEGORIES: Final = {"user": "full_context_user", "assistant": "full_context_assistant"}
+
+
+def _chatgpt(path: Path) -> Parts:
+    """Yield what both sides said, in the branch of each conversation that was shown last."""
+    for number, item, saved_at_ms in _conversations(path):
+        place = f"conversation {number}"
+        nodes = item.get("mapping") if isinstance(item, dict) else None
+        if not isinstance(nodes, dict):
+            yield "", place, item if isinstance(item, Left) else Left("not a conversation")
+            continue
+        chat = _name(item, "conversation_id") or _name(item, "id")
+        for node in _branch(nodes, item.get("current_node")):
+            message = node.get("message")
+            if not isinstance(message, dict):
+                continue
+            author, content = message.get("author"), message.get("content")
+            parts = content.get("parts") if isinstance(content, dict) else None
+            told = _Told(
+                _name(message, "id"),
+                _name(author, "role") if isinstance(author, dict) else "",
+                "\n".join(part for part in parts if isinstance(part, str)) if isinstance(parts, list) else "",
+                message.get("create_time") or item.get("create_time"),
+            )
+            for part in _said("chatgpt", chat, told, saved_at_ms):
+                yield "", place, part
+
+
+def _branch(nodes: Mapping[str, Any], last: object) -> list[Mapping[str, Any]]:
+    """Return the nodes from the first to the last one; all of them, in their order, if the last one is unknown."""
+    found: list[Mapping[str, Any]] = []
+    seen: set[str] = set()
+    while isinstance(last, str) and last not in seen and isinstance(node := nodes.get(last), dict):
+        seen.add(last)
+        found.append(node)
+        last = node.get("parent")
+    return found[::-1] or [node for node in nodes.values() if isinstance(node, dict)]
+
+
+def _claude(path: Path) -> Parts:
+    for number, item, saved_at_ms in _conversations(path):
+        place = f"conversation {number}"
+        messages = item.get("chat_messages") if isinstance(item, dict) else None
+        if not isinstance(messages, list):
+            yield "", place, item if isinstance(item, Left) else Left("not a conversation")
+            continue
+        for message in messages:
+            if not isinstance(message, dict):
+                yield "", place, Left("not a message")
+                continue
+            content = message.get("content")
+            parts = (
+                [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+            )
+            text = "\n".join(part for part in parts if isinstance(part, str)) or message.get("text")
+            role = {"human": "user"}.get(_name(message, "sender"), _name(message, "sender"))
+            told = _Told(_name(message, "uuid"), role, text if isinstance(text, str) else "", message.get("created_at"))
+            for part in _said("claude", _name(item, "uuid"), told, saved_at_ms):
+                yield "", place, part
+
+
+class _Told(NamedTuple):
+    """A message of a conversation with an assistant."""
+
+    id: str
+    role: str
+    text: str
+    at: object
+
+
+def _said(speaker: str, chat: str, told: _Told, saved_at_ms: int) -> Iterator[Found | Left]:
+    """Yield a message as memories of its conversation; a long one in pieces."""
+    category = _CHAT_CATEGORIES.get(told.role)
+    if category is None or not told.text.strip():
+        if told.text.strip():
+            yield Left("a message of the system or a tool")
+        return
+    at_ms = _date(told.at)
+    found = Found(
+        source_id=told.id or hashlib.sha256(f"{chat}{told.role}{told.text}".encode(errors="surrogatepass")).hexdigest(),
+        text=told.text,
+        created_at_ms=saved_at_ms if at_ms is None else at_ms,
+        category=category,
+        session_id=f"chat:{chat}" if chat else "",
+        speaker=speaker if told.role == "assistant" else "",
+        unread_date=_unread(told.at, at_ms),
+        details={"role": told.role},
+    )
+    for number, piece in enumerate(_cut(told.text.strip())):
+        yield _checked(
+            replace(found, source_id=f"{found.source_id}#{number}" if number else found.source_id, text=piece)
+        )
+
+
+def _conversations(path: Path) -> Iterator[tuple[int, Any, int]]:
+    """Yield the number, the conversation and the file's time of an export: a zip archive or its `conversations.json`."""
+    with ExitStack() as opened:
+        binary = opened.enter_context(_open_binary(path))
+        saved_at_ms = int(os.fstat(binary.fileno()).st_mtime * 1000)
+        if zipfile.is_zipfile(binary):
+            binary.seek(0)
+            binary = opened.enter_context(_zipped_conversations(binary))
+        else:
+            binary.seek(0)
+        file = opened.enter_context(io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape"))
+        try:
+            for number, item in enumerate(_JsonItems(file), 1):
+                yield number, item, saved_at_ms
+        except (*_DAMAGED_ZIP, RuntimeError) as error:
+            raise InvalidInput(_("The zip archive is damaged, encrypted, or of an unknown kind.")) from error
+
+
+def _zipped_conversations(file: IO[bytes]) -> IO[bytes]:
+    """Open `conversations.json` in an archive. Raises: `InvalidInput` without it, and for a harmful archive."""
+    try:
+        archive = zipfile.ZipFile(file)
+        members = _checked_members(archive, os.fstat(file.fileno()).st_size)
+        member = next((one for one in members if one.filename.rpartition("/")[2] == "conversations.json"), None)
+        if member is None:
+            raise InvalidInput(_("The zip archive has no file conversations.json."))
+        return archive.open(member)
+    except (*_DAMAGED_ZIP, RuntimeError) as error:
+        raise InvalidInput(_("The zip archive is damaged, encrypted, or of an unknown kind.")) from error
+
+
+def _mcp_memory(path: Path) -> Parts:
+    """Yield the observations and relations of the MCP memory server's file, one JSON object a line."""
+    with io.TextIOWrapper(_open_binary(path), encoding="utf-8-sig", errors="surrogateescape") as file:
+        saved_at_ms = _modified_ms(file)
+        for number, line in enumerate(_lines(file), 1):
+            if line.strip():
+                for item in _mcp_items(line, saved_at_ms):
+                    yield "", f"line {number}", item
+
+
+def _lines(file: IO[str]) -> Iterator[str]:
+    """Yield the lines of a file; of one that is too long the beginning, which is no JSON."""
+    while line := file.readline(_MAX_ITEM_CHARS):
+        yield line
+        while len(line) == _MAX_ITEM_CHARS and not line.endswith("\n"):
+            line = file.readline(_MAX_ITEM_CHARS)
+
+
+def _mcp_items(line: str, saved_at_ms: int) -> Iterator[Found | Left]:
+    try:
+        item = parse_json(line)
+    except ValueError:
+        item = None
+    if not isinstance(item, dict):
+        yield Left("not valid JSON")
+        return
+    texts: list[str] = []
+    details: dict[str, Any] = {}
+    if item.get("type") == "relation":
+        words = [_name(item, name) for name in ("from", "relationType", "to")]
+        texts = [f"{words[0]} {words[1].replace('_', ' ')} {words[2]}"] if all(words) else []
+        details = {"relation": words[1]}
+    elif item.get("type") == "entity" and isinstance(observations := item.get("observations"), list):
+        name = _name(item, "name")
+        texts = [f"{name}: {one}" for one in observations if isinstance(one, str) and one.strip() and name]
+        details = {"entity": name, "entity_type": _name(item, "entityType")}
+    if not texts:
+        yield Left("without an observation or a relation")
+    for text in texts:
+        source_id = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+        yield _checked(Found(source_id, text, saved_at_ms, details=details))
+
+
 READERS: Final[Mapping[str, Callable[[Path], Parts]]] = {
     "mem0": _mem0,
+    "chatgpt": _chatgpt,
+    "claude": _claude,
+    "mcp-memory": _mcp_memory,
     "markdown": _markdown,
     "everos-markdown": _everos,
     "openclaw": _openclaw,
@@ -445,6 +623,24 @@ def _time(text: str, otherwise: int) -> int:
         return to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
         return otherwise
+
+
+def _date(given: object) -> int | None:
+    """Return a date in Unix milliseconds, given as text or as seconds or milliseconds; None if it cannot be read."""
+    if isinstance(given, str):
+        try:
+            given = float(given)
+        except ValueError:
+            at_ms = _time(str(given), -1)
+            return None if at_ms == -1 else at_ms
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1e15:
+        return None
+    return round(given) if given >= 1e11 else round(given * 1000)
+
+
+def _unread(given: object, at_ms: int | None) -> str:
+    """Return a date that was given and could not be read."""
+    return Repair().text("date", str(given), 100) if given and at_ms is None else ""
 
 
 def _markdown_files(path: Path, *, is_hidden_read: bool = False) -> Iterator[tuple[str, str | None, int]]:

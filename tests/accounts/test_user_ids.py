@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from uuid import UUID, uuid4
 
 import pytest
@@ -87,10 +87,8 @@ def say(person: Person, text: str, **fields: Any) -> None:
 
 
 def erase(user_id: str, key: str) -> Any:
-    headers = {"Authorization": f"Bearer {key}"}
-    return Client().delete(
-        f"/users?user_id={quote(user_id, safe='')}&confirm={quote(f'erase:{user_id}', safe='')}", headers=headers
-    )
+    query = urlencode({"user_id": user_id, "confirm": f"erase:{user_id}"})
+    return Client().delete(f"/users?{query}", headers={"Authorization": f"Bearer {key}"})
 
 
 def test_the_ids_are_forty_or_more() -> None:
@@ -145,7 +143,7 @@ def test_a_remote_is_given_a_name_that_it_takes(user_id: str, upstream: StubUpst
     person = create(user_id)
     say(person, "The code is 4711.")
     settings.MEMORY_GATEWAY_BACKEND_BASE_URL = upstream.url
-    settings.MEMORY_GATEWAY_BACKEND_DELETIONS = True
+    settings.MEMORY_GATEWAY_EVEROS_DELETE = True
     say(person, "The door is green.")
     send(person)
     call(person, "post", "/memories/flush", session_id="chat:c1")

@@ -530,13 +530,12 @@ class Users(Group[S]):
     def erase(
         self, user_id: str, *, confirm: str, provisioning_token: str | None = None
     ) -> Call[models.ErasureReceipt]:
-        """Erase a user with all rows, files, keys and audit entries. It cannot be undone."""
+        """Erase the user that the query names, also by an id with a slash: else as `DELETE /users/{user_id}`."""
         return call(
             "DELETE",
-            "/users/{user_id}",
+            "/users",
             parsed_as(models.ErasureReceipt),
-            ids={"user_id": user_id},
-            params={"confirm": confirm},
+            params={"confirm": confirm, "user_id": user_id},
             headers={"Authorization": bearer(provisioning_token)},
             is_idempotent=False,
         )

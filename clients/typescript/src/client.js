@@ -553,8 +553,8 @@ export class Users extends Group {
    * @returns {Promise<Schemas["ErasureReceipt"]>}
    */
   erase(userId, { confirm, provisioningToken }) {
-    const request = { query: { confirm }, headers: bearer(provisioningToken), isIdempotent: false };
-    return this._call("DELETE", path`/users/${userId}`, request);
+    const query = { user_id: userId, confirm };
+    return this._call("DELETE", "/users", { query, headers: bearer(provisioningToken), isIdempotent: false });
   }
 }
 

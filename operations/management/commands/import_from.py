@@ -30,7 +30,7 @@ class Command(JobCommand):
 
     def add_options(self, parser: CommandParser) -> None:
         """Add all arguments but the source."""
-        parser.add_argument("path", nargs="?", type=Path, help="its file (mem0) or folder")
+        parser.add_argument("path", nargs="?", type=Path, help="its file or folder")
         parser.add_argument("--user", metavar="USER_ID", help="user who gets the memories")
         parser.add_argument("--source-user", metavar="ID", help="user of the source, if it has several")
         parser.add_argument("--app-id", default="default", help="application of the memories (default: %(default)s)")
@@ -51,6 +51,8 @@ class Command(JobCommand):
         request = _request(**options)
         planned = import_from.plan(request, report=self.report)
         data = {"new": planned.new, "duplicates": planned.duplicates, "left": dict(planned.left), "at": planned.places}
+        if planned.undated:
+            data["undated"] = {"count": planned.undated, "at": planned.unread_dates}
         left = _left(planned)
         text = f"{planned.new:,} new memories, {planned.duplicates:,} duplicates. {left}"
         if not apply:
@@ -73,7 +75,10 @@ def _left(planned: Plan) -> str:
         places = planned.places[reason]
         more = ", …" if number > len(places) else ""
         parts.append(f"{number:,} {reason} ({', '.join(places)}{more})")
-    return f"{planned.left.total():,} of {planned.total:,} skipped{': ' if parts else ''}{'; '.join(parts)}."
+    undated = ""
+    if planned.undated:
+        undated = f" {planned.undated:,} dates cannot be read ({', '.join(planned.unread_dates)}): the file's is used."
+    return f"{planned.left.total():,} of {planned.total:,} skipped{': ' if parts else ''}{'; '.join(parts)}.{undated}"
 
 
 def _request(*, source: str | None, path: Path | None, user: str | None, **options: Any) -> Request:
