@@ -1,4 +1,4 @@
-"""What API keys and the tokens of applications may do. Endpoints and tools name the scope that they need.
+"""Scopes: the actions that API keys and the tokens of applications may take. Endpoints and tools name what they need.
 
 Keys without scopes may do everything but tighten controls. `ACCOUNT` is theirs alone: no one can ask for it.
 """

@@ -11,6 +11,7 @@ from django.db import DataError, Error, IntegrityError, connection
 
 from core.messages import MANAGE
 from core.persistence import database_errors
+from memory_gateway.overview import GROUPS, overview, unknown
 
 _EXIT_FAILED = 2
 _LACKS_TABLES = re.compile(r"no such (table|column)|(relation|column) .* does not exist")
@@ -33,6 +34,20 @@ def main(argv: Sequence[str]) -> int:
         place = f"{error.filename}: " if error.filename is not None else ""
         return _print_error(f"{place}{error.strerror or error}.", _EXIT_FAILED)
     return 0
+
+
+def print_overview(*groups: str) -> int:
+    """Print the commands of the product, or those of some groups, and return the exit code."""
+    try:
+        sys.stdout.write(overview(groups or GROUPS))
+    except ImproperlyConfigured as error:
+        return _print_error(str(error), 1)
+    return 0
+
+
+def refuse(word: str) -> int:
+    """Print that a word is no command, and return the exit code."""
+    return _print_error(unknown(word), _EXIT_FAILED)
 
 
 def _print_error(sentence: str, code: int) -> int:
