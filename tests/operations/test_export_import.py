@@ -352,6 +352,7 @@ def test_purged_rows_are_exported_unchanged(alice: Person, storage: Path, tmp_pa
 def test_rows_of_all_tables_are_counted(alice: Person, storage: Path, tmp_path: Path) -> None:
     create_sample_data(alice)
     add_sent_message(alice, "The walnut meeting is on Friday.")
+    alice.client.post("/memories", {"text": "Walnuts.", "external_id": "1"}, "application/json")
     rows = run("export_memory", str(tmp_path / "all.tar"), "--all")["rows"]
     assert rows["memories"] == Memory.objects.count()
     assert (rows["tombstones"], rows["overrides"], rows["override_revisions"]) == (

@@ -184,7 +184,7 @@ _METADATA_KEYS: dict[str, Any] = {
                     "eq": _PLAIN,
                     "in": {"type": "array", "items": _PLAIN, "minItems": 1, "maxItems": MAX_LIST},
                     "exists": {"type": "boolean"},
-                    **{name: {"type": ["string", "number"], "maxLength": 512} for name in ("gt", "gte", "lt", "lte")},
+                    **{op: {"type": ["string", "number"], "maxLength": 512} for op in ("gt", "gte", "lt", "lte")},
                 },
             },
         ]
