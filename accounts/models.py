@@ -213,6 +213,14 @@ class OperatorIdentity(models.Model):
         return self.subject
 
 
+def destination_of(redirect_uri: str) -> str:
+    """Return host and port of a web address, or scheme and host of an application's own address."""
+    parts = urlsplit(redirect_uri)
+    if parts.scheme in {"http", "https"}:
+        return parts.netloc
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else f"{parts.scheme}:"
+
+
 class OAuthClient(models.Model):
     """An application that registered itself. It has no secret: PKCE protects its codes instead."""
 
@@ -229,7 +237,7 @@ class OAuthClient(models.Model):
         indexes = [models.Index(fields=["expires_at"], name="oauth_client_by_expiry")]
 
     def __str__(self) -> str:
-        return self.name or urlsplit(self.redirect_uris[0]).netloc
+        return self.name or destination_of(self.redirect_uris[0])
 
 
 class OAuthConnection(models.Model):
@@ -264,8 +272,8 @@ class OAuthConnection(models.Model):
 
     @property
     def host(self) -> str:
-        """Return host and port of the redirect address."""
-        return urlsplit(self.redirect_uri).netloc
+        """Return host and port of the redirect address, with its scheme if it opens an application."""
+        return destination_of(self.redirect_uri)
 
     @property
     def may_write(self) -> bool:

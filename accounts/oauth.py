@@ -22,7 +22,16 @@ from django.utils import timezone
 
 from accounts import authority, expiry, scopes
 from accounts.audit import Actor, record
-from accounts.models import AuditEvent, MemoryUser, OAuthClient, OAuthConnection, OAuthToken, Principal, UserKey
+from accounts.models import (
+    AuditEvent,
+    MemoryUser,
+    OAuthClient,
+    OAuthConnection,
+    OAuthToken,
+    Principal,
+    UserKey,
+    destination_of,
+)
 from accounts.services import OAUTH_PREFIX, digest_of, live_key_condition, record_use
 from core.errors import InvalidInput, NotFound, Unauthenticated
 from core.messages import Translatable as _
@@ -43,6 +52,9 @@ MAX_UNCONNECTED: Final = 1000
 # Two processes of one application may refresh at once. The later one is refused, but the connection stays.
 REFRESH_RACE: Final = timedelta(minutes=1)
 MAX_REDIRECT_URIS = 10
+_APPLICATIONS: Final = frozenset({"cursor", "vscode", "vscode-insiders", "windsurf", "zed"})
+"""Schemes of known applications, which are no reversed domains."""
+_REVERSED_DOMAIN: Final = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 MAX_URI_CHARS = 1000
 INVALID_TOKEN = _(
     "The token is unknown, expired or revoked, or is not for this address. Connect the application again."
@@ -52,10 +64,11 @@ INVALID_GRANT = _("The code or token is unknown, expired, revoked or already use
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The user for whom a key or an access token acts, within its scopes."""
+    """The user for whom a key or an access token acts, within its scopes; a token also has those that were granted."""
 
     principal: Principal
     actor: Actor
+    scopes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +94,7 @@ class Approval:
 def register(client_id: UUID, name: str, redirect_uris: Sequence[str]) -> OAuthClient:
     """Store a client, which expires after a day unless a user connects it.
 
-    Raises: `InvalidInput` unless there are 1 to 10 addresses, each https, or http on loopback.
+    Raises: `InvalidInput` unless there are 1 to 10 addresses, each https, http on loopback, or of an application.
     """
     if not 0 < len(redirect_uris) <= MAX_REDIRECT_URIS:
         raise InvalidInput.of_field("redirect_uris", _("must be 1 to %(number)s addresses", number=MAX_REDIRECT_URIS))
@@ -100,16 +113,24 @@ def register(client_id: UUID, name: str, redirect_uris: Sequence[str]) -> OAuthC
 
 def _check_redirect_uri(uri: str) -> None:
     parts = urlsplit(uri)
-    is_allowed = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts))
-    if not is_allowed or not parts.hostname or parts.username is not None or parts.fragment or len(uri) > MAX_URI_CHARS:
+    is_web = bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(parts)))
+    is_allowed = is_web or is_of_application(parts.scheme)
+    if not is_allowed or parts.username is not None or parts.fragment or len(uri) > MAX_URI_CHARS:
         raise InvalidInput.of_field(
             "redirect_uris",
             _(
-                "must be https addresses, or http addresses of this machine (127.0.0.1, [::1], localhost), without "
+                "must be https addresses, http addresses of this machine (127.0.0.1, [::1], localhost), or addresses "
+                "of an application whose scheme is a reversed domain (com.example.app) or one of %(schemes)s, without "
                 "user name and fragment, of at most %(number)s characters",
+                schemes=", ".join(sorted(_APPLICATIONS)),
                 number=MAX_URI_CHARS,
             ),
         )
+
+
+def is_of_application(scheme: str) -> bool:
+    """Return True for a private-use scheme (RFC 8252), which opens an application: a reversed domain or a known one."""
+    return scheme in _APPLICATIONS or bool(_REVERSED_DOMAIN.fullmatch(scheme))
 
 
 def _is_loopback(parts: SplitResult) -> bool:
@@ -229,7 +250,7 @@ def authenticate(plaintext: str, resource: str) -> Access:
         principal = replace(principal, scopes=allowed, app_id=key.app_id, agent_id=key.agent_id)
     if user.next_expiry_at is not None and user.next_expiry_at <= timezone.now():
         expiry.end_due(user.pk)
-    return Access(principal, _actor(token.connection_id))
+    return Access(principal, _actor(token.connection_id), tuple(token.scopes.split()))
 
 
 def revoke(connection_id: UUID, *, actor: Actor, user_pk: UUID | None = None, reason: str = "") -> None:
@@ -277,7 +298,7 @@ def clients_only_of(user: MemoryUser) -> QuerySet[OAuthClient]:
     of_trail = [
         client.pk
         for client in ended.filter(name__in={name for name, _host in known})
-        if any((client.name, urlsplit(uri).netloc) in known for uri in client.redirect_uris)
+        if any((client.name, destination_of(uri)) in known for uri in client.redirect_uris)
     ]
     of_others = OAuthConnection.objects.filter(client=OuterRef("pk")).exclude(user=user)
     connected = Q(Exists(OAuthConnection.objects.filter(client=OuterRef("pk"), user=user)), ~Exists(of_others))

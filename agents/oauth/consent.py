@@ -9,8 +9,9 @@ from csp.decorators import csp_update
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.encoding import iri_to_uri
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
@@ -24,7 +25,7 @@ from accounts.api import limits
 from accounts.api.authentication import address_of
 from accounts.audit import Actor
 from accounts.forms import CredentialForm
-from accounts.models import OAuthClient
+from accounts.models import OAuthClient, destination_of
 from accounts.scopes import READ, WRITE, of_oauth, require
 from accounts.services import active_users
 from agents.oauth.views import MCP, endpoint, is_resource, issuer_of
@@ -58,7 +59,7 @@ class Wanted:
 
     @property
     def host(self) -> str:
-        return urlsplit(self.redirect_uri).netloc
+        return destination_of(self.redirect_uri)
 
     def address(self, **answer: str) -> str:
         """Return the redirect address with an answer, the client's state, and the issuer (RFC 9207)."""
@@ -125,7 +126,7 @@ def authorize(request: HttpRequest) -> HttpResponse:
         is_write_wanted=WRITE in wanted.scopes,
     )
     if request.POST.get("answer") == "deny":
-        return HttpResponseRedirect(wanted.address(error="access_denied"), status=303)
+        return _redirect(wanted.address(error="access_denied"))
     status = 200
     if form.is_valid():
         try:
@@ -134,15 +135,21 @@ def authorize(request: HttpRequest) -> HttpResponse:
             form.add_error(None, localized(error.detail))
             status = error.status
         else:
-            return HttpResponseRedirect(wanted.address(code=code), status=303)
+            return _redirect(wanted.address(code=code))
     elif form.is_bound:
         status = 422
     context = {"wanted": wanted, "form": form, "is_write_wanted": "may_write" in form.fields}
-    # Browsers apply form-action to the redirect too. CSP has no syntax for IPv6 addresses.
+    # Browsers apply form-action to the redirect too. CSP has no syntax for IPv6 addresses and hosts of applications.
     parts = urlsplit(wanted.redirect_uri)
-    target = f"{parts.scheme}:" if "[" in parts.netloc else f"{parts.scheme}://{parts.netloc}"
+    is_scheme_only = "[" in parts.netloc or oauth.is_of_application(parts.scheme)
+    target = f"{parts.scheme}:" if is_scheme_only else f"{parts.scheme}://{parts.netloc}"
     with_target = csp_update({"form-action": [SELF, target]})
     return with_target(lambda request: _page(request, "consent", context, status))(request)  # type: ignore[return-value]
+
+
+def _redirect(address: str) -> HttpResponse:
+    """Return a redirect to a registered address. Django's own redirects know no schemes of applications."""
+    return HttpResponse(status=303, headers={"Location": iri_to_uri(address)})
 
 
 def _read(request: HttpRequest) -> Wanted:

@@ -99,7 +99,7 @@ def _information(client: OAuthClient) -> OAuthClientInformationFull:
         response_types=["code"],
         token_endpoint_auth_method="none",  # noqa: S106 - the name of a method
         scope=" ".join(oauth.SCOPES),
-        application_type="native" if any(urlsplit(uri).scheme == "http" for uri in uris) else "web",
+        application_type="native" if any(urlsplit(uri).scheme != "https" for uri in uris) else "web",
     )
 
 

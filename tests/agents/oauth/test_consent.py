@@ -275,3 +275,27 @@ def test_an_application_that_was_deleted_meanwhile_is_refused(application: Appli
     assert page.status_code == 200
     OAuthClient.objects.all().delete()
     assert application.approve(alice.user_key).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("uri", "source"),
+    [
+        ("cursor://anysphere.cursor-mcp/oauth/callback", "cursor:"),
+        ("com.example.app:/oauth2redirect", "com.example.app:"),
+    ],
+)
+def test_an_application_is_opened_by_its_own_scheme(client: Client, alice: Person, uri: str, source: str) -> None:
+    application = Application(client, redirect_uris=(uri,))
+    for _time in range(2):  # the user is asked each time
+        page = client.get(application.address())
+        assert f"form-action 'self' {source};" in f"{page.headers['Content-Security-Policy']};"
+        assert f"You will be sent to <strong>{source}" in page.content.decode()
+        assert application.connect(alice.user_key)["access_token"]
+    answer = application.approve(alice.user_key)
+    assert answer.headers["Location"].startswith(f"{uri}?code=")
+    denied = application.approve("", answer="deny")
+    assert (denied.status_code, denied.headers["Location"].startswith(f"{uri}?error=")) == (303, True)
+    for wrong in (uri.replace(":", "x:", 1), f"{uri}/other", "javascript:alert(1)"):
+        refused = client.get(application.address(redirect_uri=wrong))
+        assert (refused.status_code, "Location" in refused.headers) == (400, False)
+    assert client.get(application.address(code_challenge=None)).status_code == 400

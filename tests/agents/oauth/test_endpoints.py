@@ -123,9 +123,13 @@ def test_a_registered_client_is_public_and_shown_as_stored(client: Client) -> No
         "http://127.0.0.1/cb",
         "http://[::1]:5/cb",
         "http://localhost:1",
+        "cursor://anysphere.cursor-mcp/oauth/callback",
+        "vscode://vscode.github-authentication/did-authenticate",
+        "com.example.app:/oauth2redirect",
+        "com.example.app://callback",
     ],
 )
-def test_https_and_loopback_addresses_can_be_registered(client: Client, uri: str) -> None:
+def test_addresses_of_the_web_loopback_and_applications_can_be_registered(client: Client, uri: str) -> None:
     assert register(client, redirect_uris=[uri]).json()["redirect_uris"] == [uri]
 
 
@@ -133,6 +137,8 @@ def test_https_and_loopback_addresses_can_be_registered(client: Client, uri: str
     "uri",
     "http://app.example/cb http://192.168.1.5/cb http://127.0.0.1.example/cb http://localhost@app.example/cb "
     "http://localhost.app.example/ https://user@app.example/cb https://app.example/cb#x myapp://cb javascript:alert(1) "
+    "about:blank "
+    "blob:x intent://x#Intent;end vbscript:x cursor://user@host/cb cursor://host/cb#x com..app:/cb .com:/cb "
     f"data:text/html,x file:///etc/passwd x https://app.example/{'x' * 1000}".split(),
 )
 def test_other_redirect_addresses_are_refused(client: Client, uri: str) -> None:
