@@ -325,7 +325,7 @@ class MemoryViewSet(ViewSet):
         operation_id="restore_memory",
         summary="Restore a memory",
         parameters=[_MEMORY_ID],
-        request=request_body(schemas.RestoreBody),
+        request=request_body(schemas.MemoryRestoreBody),
         responses={
             200: success(schemas.Restored, "The memory that was restored.", status="restored"),
             **problems(404, 409, 412, 422),
@@ -338,7 +338,7 @@ class MemoryViewSet(ViewSet):
 
         One that has expired needs a new `expires_at`, or null.
         """
-        body = parse(schemas.RestoreBody, request.data)
+        body = parse(schemas.MemoryRestoreBody, request.data)
         principal = caller(request)
         ref = ref_of(principal, body.memory_ref(memory_id))
         with if_unchanged(request, partial(_memory, principal.user_pk, ref)):

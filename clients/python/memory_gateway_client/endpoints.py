@@ -198,13 +198,14 @@ class Memories(Group[S]):
         session_id: str | None = None,
         category: models.Category | None = None,
         importance: float | None = None,
+        expires_at: datetime | None = None,
         copies: bool | None = None,
         if_match: str | None = None,
     ) -> Call[models.Override]:
-        """Replace the text, the category or the importance of a memory.
+        """Replace the text, the category or the importance of a memory, or set when it expires.
 
-        The original stays in its history. `if_match`, also of other changes, is the `etag` that `get` returned: raises
-        `PreconditionFailed` if the memory was changed since.
+        `if_match`, also of other changes, is the `etag` that `get` returned: raises `PreconditionFailed` if the memory
+        was changed since.
         """
         return call(
             "PATCH",
@@ -216,6 +217,7 @@ class Memories(Group[S]):
                 "override_text": text,
                 "category": category,
                 "importance": importance,
+                "expires_at": expires_at,
                 "copies": copies,
             }
             | self._scope,
@@ -276,7 +278,12 @@ class Memories(Group[S]):
 
     @Endpoint
     def restore(
-        self, memory_id: str, *, session_id: str | None = None, if_match: str | None = None
+        self,
+        memory_id: str,
+        *,
+        session_id: str | None = None,
+        expires_at: datetime | None = None,
+        if_match: str | None = None,
     ) -> Call[models.RestoredMemory]:
         """Restore a memory from the trash with the copies deleted with it, or one that a newer memory superseded."""
         return call(
@@ -284,7 +291,7 @@ class Memories(Group[S]):
             "/memories/{memory_id}/restore",
             parsed_as(models.RestoredMemory),
             ids={"memory_id": memory_id},
-            body={"session_id": session_id} | self._scope,
+            body={"session_id": session_id, "expires_at": expires_at} | self._scope,
             headers={"If-Match": if_match},
             is_keyed=True,
         )
@@ -309,6 +316,7 @@ class Sessions(Group[S]):
         participants: Iterable[models.Participant | Mapping[str, Any]] = (),
         agent_id: str | None = None,
         timezone: str | None = None,
+        expires_at: datetime | None = None,
     ) -> Call[models.Added]:
         """Append messages to a session.
 
@@ -325,6 +333,7 @@ class Sessions(Group[S]):
                 "participants": [models.Participant.model_validate(one) for one in participants] or None,
                 "agent_id": agent_id,
                 "timezone": timezone,
+                "expires_at": expires_at,
             }
             | self._scope,
             is_keyed=True,
@@ -378,14 +387,16 @@ class Sessions(Group[S]):
         )
 
     @Endpoint
-    def restore(self, session_id: str, *, if_match: str | None = None) -> Call[models.SessionDecision]:
+    def restore(
+        self, session_id: str, *, expires_at: datetime | None = None, if_match: str | None = None
+    ) -> Call[models.SessionDecision]:
         """Restore a session from the trash. Memories that were deleted one by one stay there."""
         return call(
             "POST",
             "/sessions/{session_id}/restore",
             parsed_as(models.SessionDecision),
             ids={"session_id": session_id},
-            body=self._scope,
+            body={"expires_at": expires_at} | self._scope,
             headers={"If-Match": if_match},
             is_keyed=True,
         )

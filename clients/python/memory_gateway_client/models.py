@@ -22,7 +22,6 @@ __all__ = [
     "AddedMessages",
     "ApiHealth",
     "Attachment",
-    "BulkResult",
     "CalledFunction",
     "Category",
     "ContentItem",
@@ -32,15 +31,12 @@ __all__ = [
     "CopyOut",
     "DeletedWebhook",
     "DeliveryStatus",
-    "DialectPart",
     "EngineHealth",
     "ErasedFiles",
     "Eraser",
     "ErasureReceipt",
     "EventType",
     "Explanation",
-    "FactItem",
-    "FactOut",
     "FieldProblem",
     "FlushBackend",
     "Flushed",
@@ -88,7 +84,6 @@ __all__ = [
     "SenderDeletion",
     "Session",
     "SessionDecision",
-    "SimilarMemory",
     "SkippedMessage",
     "ToolCall",
     "TrashItem",
@@ -124,8 +119,10 @@ EventType = Literal[
     "session.flushed",
     "session.deleted",
     "session.restored",
+    "session.expired",
     "memory.added",
     "memory.deleted",
+    "memory.expired",
     "memory.restored",
     "memory.overridden",
     "memory.override_undone",
@@ -326,12 +323,6 @@ class SearchResult(Model):
     raw: dict[str, Any]
     """The engine's own record, without file contents. Its fields depend on the engine. Empty if the request has `raw`
     false."""
-    tags: list[str] | None = None
-    """The tags. Absent without any."""
-    metadata: dict[str, Any] | None = None
-    """The metadata that your application gave. Absent without any."""
-    external_id: str | None = None
-    """The id that your application gave it. Absent without one."""
     explain: Explanation | None = None
     """The reasons for this result. Absent unless requested."""
     context: Context | None = None
@@ -372,7 +363,7 @@ class SearchReport(Model):
     """Misspelled words of the query, with the words of the memories that were searched instead."""
     hint: str | None = None
     """How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few
-    results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown."""
+    results and leave out sessions of the caller, or `timezone` is unknown."""
 
 
 class SearchAnswer(Model):
@@ -462,60 +453,10 @@ class Memory(Model):
     """The id of the active override; null without one."""
     deleted_at: datetime | None
     """When the memory was deleted; null if it was not, or only with its session."""
-    tags: list[str] | None = None
-    """The tags. Absent without any."""
-    metadata: dict[str, Any] | None = None
-    """The metadata that your application gave. Absent without any."""
-    external_id: str | None = None
-    """The id that your application gave it. Absent without one."""
     expires_at: datetime | None = None
     """When it ends. Absent if it does not."""
-
-
-class SimilarMemory(Model):
-    """An older memory with similar words, which the new one may replace."""
-
-    id: str
-    """The id of the memory."""
-    text: str
-    """The beginning of its text."""
-    created_at: datetime
-    """When it was said."""
-
-
-class FactOut(Model):
-    """A stored fact."""
-
-    memory: Memory
-    """The memory as it is now."""
-    action: str
-    """`created`, `updated` (an older memory of the same `external_id`, or of the same text), or `unchanged`."""
-    similar: list[SimilarMemory]
-    """Other notes with similar words, the nearest first; at most three."""
-    replaces: list[str]
-    """The ids of older memories that this one replaces by rule: searches show it before them."""
-    redacted: dict[str, int] | None = None
-    """The number of values that were masked, by kind. Absent if there are none."""
-
-
-class BulkResult(Model):
-    """The result of one fact."""
-
-    index: int
-    """Its position in the request, from 0."""
-    status: int
-    """The HTTP status that it would have alone."""
-    id: str | None = None
-    """The id of the memory. Absent for an error."""
-    action: str | None = None
-    redacted: dict[str, int] | None = None
-    """The number of values that were masked, by kind. Absent if there are none."""
-    code: str | None = None
-    """The error for programs. Absent without one."""
-    detail: str | None = None
-    """What happened and what to do. Absent without an error."""
-    errors: list[FieldProblem] | None = None
-    """The invalid fields of the fact. Absent without an error."""
+    state: str | None = None
+    """Its own state, apart from that of its session."""
 
 
 class MemoryEvent(Model):
@@ -557,8 +498,8 @@ class Override(Versioned):
 
     memory_id: str
     """The id of the memory."""
-    override_id: str
-    """The id of the override."""
+    override_id: str | None
+    """The id of the override; null if only the expiry was set."""
     status: str
     """`active`, or `undone` after it was undone."""
     copies: list[str] | None = None
@@ -625,6 +566,10 @@ class TrashItem(Model):
     """The reason of the deletion; may be empty."""
     deleted_at: datetime
     """When it was deleted. It is purged some days later; ask the operator."""
+    state: str | None = None
+    """`expired` if nobody deleted it, but its time passed."""
+    expires_at: datetime | None = None
+    """When it expired, or would have. Absent without a time."""
 
 
 class AddedMessages(Model):
@@ -668,11 +613,9 @@ class Added(Model):
     redacted: dict[str, int] | None = None
     """The number of values that were masked in texts, by kind: `card`, `secret`, `email`, `phone`. Absent if there are
     none."""
-    thoughts: int | None = None
-    """The number of parts in which a model reasons, which are not stored. Absent if there are none."""
     warnings: list[FieldProblem] | None = None
-    """The addresses that were kept as text and not read, and why, parts of unknown types, and an unknown `timezone`;
-    absent if there are none."""
+    """The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if there are
+    none."""
 
 
 class FlushedMessages(Model):
@@ -737,6 +680,10 @@ class Session(Versioned):
     """When the memories of the last flush can be found; null if unknown."""
     deleted_at: datetime | None
     """When the session was deleted; null if it was not."""
+    expires_at: datetime | None = None
+    """When it ends. Absent if it does not."""
+    state: str | None = None
+    """`expired` if nobody deleted it, but its time passed."""
     remote: RemoteState
     """How far the session is at the remote."""
 
@@ -939,12 +886,6 @@ class Key(Model):
     """When the key was made."""
     expires_at: datetime | None
     """When the key expires; null for never."""
-    scopes: list[str] | None = None
-    """What the key may do; null for everything but `controls`."""
-    app_id: str | None = None
-    """The only application that it reads and writes."""
-    agent_id: str | None = None
-    """The only agent as which it reads and writes."""
     prefix: str
     """The first characters of the key."""
     revoked_at: datetime | None
@@ -968,12 +909,6 @@ class NewKey(Model):
     """When the key was made."""
     expires_at: datetime | None
     """When the key expires; null for never."""
-    scopes: list[str] | None = None
-    """What the key may do; null for everything but `controls`."""
-    app_id: str | None = None
-    """The only application that it reads and writes."""
-    agent_id: str | None = None
-    """The only agent as which it reads and writes."""
     user_key: str
     """The API key in plain text. Store it: it is not shown again."""
 
@@ -1054,36 +989,6 @@ class WebhookDelivery(Model):
     """When it is tried next; null unless `status` is `pending`."""
 
 
-class FactItem(Model):
-    """A fact of a bulk request."""
-
-    text: str
-    """What to remember. Store one thing at a time, in words that need no context."""
-    category: Category | None = None
-    """The kind of memory. Default: `"user_memory_fact"`."""
-    importance: float | None = None
-    """How important it is, 1 for the highest. Default: `0.7`."""
-    tags: list[str] | None = None
-    """Words to find it by, each once."""
-    metadata: dict[str, Any] | None = None
-    """Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it."""
-    external_id: str | None = None
-    """Your id of this fact. The same id again changes the memory; one that a person deleted is refused (409
-    `deleted_by_person`)."""
-    created_at: datetime | None = None
-    """When it was said. Absent: now."""
-    expires_at: datetime | None = None
-    """When it ends, in the future. Absent or null: never."""
-    agent_id: str | None = None
-    """The agent that stores it, and which alone finds it then. Absent: none."""
-    session_id: str | None = None
-    """The session that it belongs to. Absent: `memory_edit:{user_id}`."""
-    app_id: str | None = None
-    """The application of its scope. Default: `"default"`."""
-    project_id: str | None = None
-    """The project of its scope. Default: `"default"`."""
-
-
 class ContentItem(Model):
     """One part of a message: a text, or a file at an address (`uri`) or as `base64`. `uri` overrides `base64`."""
 
@@ -1104,37 +1009,26 @@ class ContentItem(Model):
     """Data of your own, at most 64 KiB of JSON, stored with the message."""
 
 
-class DialectPart(Model):
-    """A part as OpenAI's or Anthropic's API writes it, such as `image_url`. Of an unknown one the name is stored."""
-
-    type: str
-    """The kind of part."""
-
-
 class Message(Model):
     """A message of a session."""
 
-    sender_id: str | None = None
-    """The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's id.
-    Absent: the caller, or the `agent_id` of the request."""
+    sender_id: str
+    """The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's
+    id."""
     sender_name: str | None = None
-    """The sender's name, also as `name`. It is shown, and questions that name it prefer the message."""
+    """The sender's name. It is shown, and questions that name it prefer the message."""
     role: Role
-    """The sender's role. `developer` is `system`."""
-    timestamp: int | None = Field(default_factory=lambda: int(time.time() * 1000))
-    """When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds. Absent: now, each message
-    a millisecond after the one before it."""
+    """The sender's role."""
+    timestamp: int = Field(default_factory=lambda: int(time.time() * 1000))
+    """When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds."""
     tool_calls: list[ToolCall] | None = None
     """The tools that the agent called with this message."""
     tool_call_id: str | None = None
     """For role `tool`: the id of the call that this message answers."""
-    tags: list[str] | None = None
-    """Words to find its memories by, each once."""
-    metadata: dict[str, Any] | None = None
-    """Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it."""
-    content: str | list[ContentItem | DialectPart] | None = None
-    """The text, or the parts of the message, which may be OpenAI's or Anthropic's. It may be empty if there are
-    `tool_calls`, which then are the text."""
+    expires_at: datetime | None = None
+    """When its memory expires and goes to the trash. Absent: never, or with its session."""
+    content: str | list[ContentItem] | None = None
+    """The text, or the parts of the message. It may be empty if there are `tool_calls`, which then are the text."""
 
 
 class Participant(Model):

@@ -157,7 +157,7 @@ class MemoryBody(AuthenticatedBody):
         return MemoryRef(memory_id, self.session_id, self.app_id, self.project_id)
 
 
-class RestoreBody(MemoryBody):
+class MemoryRestoreBody(MemoryBody):
     """The session and scope of a memory, and when it expires after it is restored."""
 
     expires_at: FutureMoment | None = Field(
