@@ -1,6 +1,7 @@
 """The number of SQL statements of the pages of memories, for any number of rows.
 
-Four of them are for the operator's session, and two for the navigation: the failures, and if a remote was attached.
+Four of them are for the operator's session, one looks for what has expired, and two are for the navigation: the
+failures, and if a remote was attached.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from tests.conftest import Person
 from tests.console.people import remember
 
 PAGES = {
-    "": 34,
-    "list/": 17,
-    "list/?tab=full": 18,
-    "list/?tab=all&user=alice&importance_min=0.1": 18,
-    "m/{row}/": 14,
-    "m/{row}/edit/": 10,
-    "add/": 11,
-    "search/?q=tea&user=alice": 24,
+    "": 35,
+    "list/": 18,
+    "list/?tab=full": 19,
+    "list/?tab=all&user=alice&importance_min=0.1": 19,
+    "m/{row}/": 15,
+    "m/{row}/edit/": 11,
+    "add/": 12,
+    "search/?q=tea&user=alice": 25,
 }
 
 

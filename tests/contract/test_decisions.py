@@ -28,6 +28,7 @@ MEMORY = {
     "timestamp_ms": int,
     "override_id": (str, type(None)),
     "deleted_at": (str, type(None)),
+    "state": str,
 }
 EVERYWHERE = ["resources", "all_user_memory"]
 

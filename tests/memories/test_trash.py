@@ -35,6 +35,7 @@ def test_the_trash_holds_memories_and_sessions_newest_first(alice: Person) -> No
         "memory_type": "episode",
         "text": "the car is red",
         "reason": "wrong",
+        "state": "trashed",
     }
     assert (session["tombstone_id"], session["kind"], session["session_id"]) == (second, "session", "chat:c2")
     assert (session["memory_id"], session["text"]) == (None, None)

@@ -129,7 +129,7 @@ def test_it_takes_the_same_statements_for_any_number_of_memories(alice: Person, 
     for number in range(10):
         row(alice, str(number), NOON_MS + number * HOUR_MS)
         if number in {1, 9}:
-            with django_assert_num_queries(5):
+            with django_assert_num_queries(6):
                 dashboard(principal)
 
 

@@ -224,7 +224,7 @@ def test_a_page_takes_the_same_statements_for_any_number_of_memories(
     for number in range(12):
         row(alice, str(number), NOON_MS + number, batch_id=f"b{number // 3}")
         if number in {2, 11}:
-            with django_assert_num_queries(5):
+            with django_assert_num_queries(6):
                 listed(principal, tab="full", limit=5)
 
 
