@@ -4,6 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from accounts.api.schemas import FutureMoment
 from agents.mcp.openclaw_tools import CopyIds, MemoryId
 from agents.tools import budget
 from agents.tools.arguments import (
@@ -39,6 +40,7 @@ from memories.api.schemas.memories import (
 )
 from memories.api.schemas.memories import Since as SinceMs
 from memories.api.schemas.memories import Until as UntilMs
+from memories.api.schemas.messages import given_expiry
 from memories.api.schemas.search import TOP_K, ConversationId, Query
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
@@ -116,6 +118,9 @@ class UpdateArguments(StrictArguments):
 
 class RestoreArguments(StrictArguments):
     memory_id: Text = Field(description="The id of the memory, from memory_forget, or memory_list with `deleted`.")
+    expires_at: FutureMoment | None = Field(
+        None, description="When it expires again; null for never. Required for one that has expired."
+    )
 
 
 class Decided(BaseModel):
@@ -206,7 +211,8 @@ def update(caller: Caller, arguments: UpdateArguments) -> Result:
 def restore(caller: Caller, arguments: RestoreArguments) -> Result:
     """Restore a memory from the trash, with the copies deleted with it. Raises: `NotFound`."""
     memory = get_memory(caller, cleaned(arguments.memory_id))
-    restored = decisions.restore(caller.owner.user_pk, ref_of(caller, memory.memory_id), actor=caller.actor)
+    ref, expires_at = ref_of(caller, memory.memory_id), given_expiry(arguments)
+    restored = decisions.restore(caller.owner.user_pk, ref, expires_at=expires_at, actor=caller.actor)
     return _decided("restored", memory.memory_id, [one.memory_id for one in restored[1:]])
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from django.utils import timezone
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from accounts.api.schemas import FutureMoment
 from agents.tools.arguments import StrictArguments
 from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.results import Result, failed, result
@@ -23,6 +24,7 @@ from memories.api.schemas.messages import (
     Text,
     Timestamp,
     ToolCall,
+    given_expiry,
     text_of_calls,
 )
 from memories.services.add import AddCommand, NewContentItem, NewMessage, add, flush
@@ -100,6 +102,9 @@ class AddArguments(StrictArguments):
     participants: list[Participant] = Field(
         [], max_length=MAX_PARTICIPANTS, description="The other people of a group chat."
     )
+    expires_at: FutureMoment | None = Field(
+        None, description="When the session expires with its memories. Absent: as before; null: never."
+    )
     flush: bool = Field(
         False, description="True turns all messages of the session into memories: the conversation ends."
     )
@@ -128,7 +133,8 @@ def add_messages(caller: Caller, arguments: AddArguments) -> Result:
         now = to_ms(timezone.now())  # the engines put messages of one time one after the other
         messages = tuple(message.to_message(caller, now) for message in arguments.messages)
         participants = {person.id: person.name for person in arguments.participants}
-        outcome = add(caller.owner, AddCommand(session_id, messages, participants))
+        command = AddCommand(session_id, messages, participants, expires_at=given_expiry(arguments))
+        outcome = add(caller.owner, command)
         status, stored, redacted = outcome.status, outcome.stored, dict(outcome.redacted)
         skipped = [{"index": one.message, "id": one.memory_id} for one in outcome.skipped]
     added = f"Added {stored} {'message' if stored == 1 else 'messages'} to {session_id}"

@@ -213,13 +213,7 @@ export interface paths {
          */
         get: operations["list_memories"];
         put?: never;
-        /**
-         * Store a memory
-         * @description Store a fact in one call, without a message. Searches find it at once.
-         *
-         *     With an `external_id` that is known, its memory is changed; `If-Match` then names the ETag that it must have.
-         */
-        post: operations["store_memory"];
+        post?: never;
         /**
          * Delete the messages of a sender
          * @description Move the messages of one sender, and what was derived from them, to the trash. Others' messages stay.
@@ -257,7 +251,9 @@ export interface paths {
         head?: never;
         /**
          * Override a memory
-         * @description Replace the text, the category or the importance of a memory. The original stays in its history.
+         * @description Replace the text, the category or the importance of a memory, or set when it expires.
+         *
+         *     The original text stays in its history.
          */
         patch: operations["override_memory"];
         trace?: never;
@@ -294,6 +290,8 @@ export interface paths {
         /**
          * Restore a memory
          * @description Restore a memory from the trash with the copies deleted with it, or one that a newer memory superseded.
+         *
+         *     One that has expired needs a new `expires_at`, or null.
          */
         post: operations["restore_memory"];
         delete?: never;
@@ -318,28 +316,6 @@ export interface paths {
          *     A failed request can be repeated: messages that the session already has are not stored again.
          */
         post: operations["add_messages"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/memories/bulk": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Store many memories
-         * @description Store up to 500 facts, each by itself: an error of one leaves the others as they are.
-         *
-         *     A failed request can be repeated: what is stored already is unchanged then.
-         */
-        post: operations["store_memories"];
         delete?: never;
         options?: never;
         head?: never;
@@ -598,6 +574,8 @@ export interface paths {
         /**
          * Restore a session
          * @description Restore a session from the trash. Memories that were deleted one by one stay there.
+         *
+         *     One that has expired needs a new `expires_at`, or null.
          */
         post: operations["restore_session"];
         delete?: never;
@@ -642,11 +620,7 @@ export interface paths {
          *     Ask the operator whether the gateway requires the provisioning token for this request.
          */
         post: operations["create_user"];
-        /**
-         * Erase a user by an id of any form
-         * @description Erase the user that the query names, also by an id with a slash: else as `DELETE /users/{user_id}`.
-         */
-        delete: operations["erase_user_by_id"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -907,17 +881,16 @@ export interface components {
              */
             participants?: components["schemas"]["Participant"][];
             /**
-             * Agent Id
-             * @description The sender of messages of other roles than `user` that name none. Absent: `assistant`.
-             * @example assistant
-             */
-            agent_id?: string | null;
-            /**
              * Timezone
              * @description The time zone in which the messages were written, which decides on their days: an IANA name, an offset or a city. Absent: that of the caller's profile or of the installation.
              * @example Asia/Shanghai
              */
             timezone?: string | null;
+            /**
+             * Expires At
+             * @description When the session expires and goes to the trash with all its memories. Absent: as before; null: never.
+             */
+            expires_at?: string | null;
         };
         /**
          * AddData
@@ -971,13 +944,8 @@ export interface components {
                 [key: string]: number;
             } | null;
             /**
-             * Thoughts
-             * @description The number of parts in which a model reasons, which are not stored. Absent if there are none.
-             */
-            thoughts?: number | null;
-            /**
              * Warnings
-             * @description The addresses that were kept as text and not read, and why, parts of unknown types, and an unknown `timezone`; absent if there are none.
+             * @description The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if there are none.
              */
             warnings?: components["schemas"]["FieldProblem"][] | null;
         };
@@ -1086,89 +1054,6 @@ export interface components {
             user_memory: components["schemas"]["UserMemoryContent"] | null;
             /** @description The work document; null while it is disabled. */
             work_memory: components["schemas"]["WorkProfileContent"] | null;
-        };
-        /**
-         * BulkBody
-         * @description Facts to store, each by itself.
-         */
-        BulkBodyRequest: {
-            /**
-             * User Id
-             * @description The caller's user id. Required with `user_key` only.
-             */
-            user_id?: string | null;
-            /**
-             * Memories
-             * @description The facts. Each has its own result; none waits for another.
-             * @example [
-             *       {
-             *         "external_id": "crm-17",
-             *         "text": "I prefer short answers."
-             *       }
-             *     ]
-             */
-            memories: components["schemas"]["FactItem"][];
-        };
-        /**
-         * BulkOut
-         * @description The results of facts, in their order.
-         */
-        BulkOut: {
-            /**
-             * Results
-             * @description One for each fact.
-             */
-            results: components["schemas"]["BulkResult"][];
-        };
-        /**
-         * BulkResult
-         * @description The result of one fact.
-         */
-        BulkResult: {
-            /**
-             * Index
-             * @description Its position in the request, from 0.
-             * @example 0
-             */
-            index: number;
-            /**
-             * Status
-             * @description The HTTP status that it would have alone.
-             * @example 201
-             */
-            status: number;
-            /**
-             * Id
-             * @description The id of the memory. Absent for an error.
-             */
-            id?: string | null;
-            /** Action */
-            action?: ("created" | "updated" | "unchanged") | null;
-            /**
-             * Redacted
-             * @description The number of values that were masked, by kind. Absent if there are none.
-             */
-            redacted?: {
-                [key: string]: number;
-            } | null;
-            /**
-             * Code
-             * @description The error for programs. Absent without one.
-             * @example null
-             */
-            code?: string | null;
-            /**
-             * Detail
-             * @description What happened and what to do. Absent without an error.
-             * @example null
-             */
-            detail?: string | null;
-            /**
-             * Errors
-             * @description The invalid fields of the fact. Absent without an error.
-             * @example null
-             */
-            errors?: components["schemas"]["FieldProblem"][] | null;
         };
         /**
          * CalledFunction
@@ -1397,7 +1282,7 @@ export interface components {
         CreateUserBodyRequest: {
             /**
              * User Id
-             * @description An id of your choice, such as the one of your identity provider: 1 to 255 characters, at most 512 bytes, without invisible ones. It is stored in Unicode's form NFC.
+             * @description An id of your choice: 1 to 64 characters of A-Z a-z 0-9 _ . @ + -
              * @example u_123
              */
             user_id: string;
@@ -1515,30 +1400,15 @@ export interface components {
             reason?: string | null;
         };
         /**
-         * DialectPart
-         * @description A part as OpenAI's or Anthropic's API writes it, such as `image_url`. Of an unknown one the name is stored.
-         */
-        DialectPart: {
-            /**
-             * Type
-             * @description The kind of part.
-             * @example image_url
-             */
-            type: string;
-        } & {
-            [key: string]: unknown;
-        };
-        /**
          * EntryMeta
          * @description The provenance of an entry. The gateway fills it in for an entry written without it.
          */
         EntryMeta: {
             /**
              * Source
-             * @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown.
-             * @example user_stated
+             * @description Who stated the entry; null if unknown.
              */
-            source?: string | null;
+            source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
             /**
              * Confidence
              * @description How certain it is, 1 for certain; null if unknown.
@@ -1739,207 +1609,6 @@ export interface components {
             ingest_uri?: string | null;
         };
         /**
-         * FactBody
-         * @description A fact to store.
-         */
-        FactBodyRequest: {
-            /**
-             * App Id
-             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
-             */
-            app_id?: string;
-            /**
-             * Project Id
-             * @description The project within the application. Default: `"default"`.
-             */
-            project_id?: string;
-            /**
-             * User Id
-             * @description The caller's user id. Required with `user_key` only.
-             */
-            user_id?: string | null;
-            /**
-             * Text
-             * @description What to remember. Store one thing at a time, in words that need no context.
-             * @example I prefer short answers.
-             */
-            text: string;
-            /**
-             * Category
-             * @description The kind of memory. Default: `"user_memory_fact"`.
-             * @enum {string}
-             */
-            category?: "user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others";
-            /**
-             * Importance
-             * @description How important it is, 1 for the highest. Default: `0.7`.
-             */
-            importance?: number;
-            /**
-             * Tags
-             * @description Words to find it by, each once.
-             * @example [
-             *       "style"
-             *     ]
-             */
-            tags?: string[];
-            /**
-             * Metadata
-             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.
-             * @example {
-             *       "source": "settings"
-             *     }
-             */
-            metadata?: {
-                [key: string]: unknown;
-            };
-            /**
-             * External Id
-             * @description Your id of this fact. The same id again changes the memory; one that a person deleted is refused (409 `deleted_by_person`).
-             * @example crm-17
-             */
-            external_id?: string | null;
-            /**
-             * Created At
-             * @description When it was said. Absent: now.
-             * @example null
-             */
-            created_at?: string | null;
-            /**
-             * Expires At
-             * @description When it ends, in the future. Absent or null: never.
-             * @example null
-             */
-            expires_at?: string | null;
-            /**
-             * Agent Id
-             * @description The agent that stores it, and which alone finds it then. Absent: none.
-             * @example null
-             */
-            agent_id?: string | null;
-            /**
-             * Session Id
-             * @description The session that it belongs to. Absent: `memory_edit:{user_id}`.
-             * @example null
-             */
-            session_id?: string | null;
-        };
-        /**
-         * FactItem
-         * @description A fact of a bulk request.
-         */
-        FactItem: {
-            /**
-             * Text
-             * @description What to remember. Store one thing at a time, in words that need no context.
-             * @example I prefer short answers.
-             */
-            text: string;
-            /**
-             * Category
-             * @description The kind of memory. Default: `"user_memory_fact"`.
-             * @enum {string}
-             */
-            category?: "user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others";
-            /**
-             * Importance
-             * @description How important it is, 1 for the highest. Default: `0.7`.
-             */
-            importance?: number;
-            /**
-             * Tags
-             * @description Words to find it by, each once.
-             * @example [
-             *       "style"
-             *     ]
-             */
-            tags?: string[];
-            /**
-             * Metadata
-             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.
-             * @example {
-             *       "source": "settings"
-             *     }
-             */
-            metadata?: {
-                [key: string]: unknown;
-            };
-            /**
-             * External Id
-             * @description Your id of this fact. The same id again changes the memory; one that a person deleted is refused (409 `deleted_by_person`).
-             * @example crm-17
-             */
-            external_id?: string | null;
-            /**
-             * Created At
-             * @description When it was said. Absent: now.
-             * @example null
-             */
-            created_at?: string | null;
-            /**
-             * Expires At
-             * @description When it ends, in the future. Absent or null: never.
-             * @example null
-             */
-            expires_at?: string | null;
-            /**
-             * Agent Id
-             * @description The agent that stores it, and which alone finds it then. Absent: none.
-             * @example null
-             */
-            agent_id?: string | null;
-            /**
-             * Session Id
-             * @description The session that it belongs to. Absent: `memory_edit:{user_id}`.
-             * @example null
-             */
-            session_id?: string | null;
-            /**
-             * App Id
-             * @description The application of its scope. Default: `"default"`.
-             */
-            app_id?: string;
-            /**
-             * Project Id
-             * @description The project of its scope. Default: `"default"`.
-             */
-            project_id?: string;
-        };
-        /**
-         * FactOut
-         * @description A stored fact.
-         */
-        FactOut: {
-            /** @description The memory as it is now. */
-            memory: components["schemas"]["MemoryOut"];
-            /**
-             * Action
-             * @description `created`, `updated` (an older memory of the same `external_id`, or of the same text), or `unchanged`.
-             * @example created
-             * @enum {string}
-             */
-            action: "created" | "updated" | "unchanged";
-            /**
-             * Similar
-             * @description Other notes with similar words, the nearest first; at most three.
-             * @example []
-             */
-            similar: components["schemas"]["SimilarMemory"][];
-            /**
-             * Replaces
-             * @description The ids of older memories that this one replaces by rule: searches show it before them.
-             * @example []
-             */
-            replaces: string[];
-            /**
-             * Redacted
-             * @description The number of values that were masked, by kind. Absent if there are none.
-             */
-            redacted?: {
-                [key: string]: number;
-            } | null;
-        };
-        /**
          * FieldProblem
          * @description An invalid field of a request.
          */
@@ -2090,7 +1759,7 @@ export interface components {
              * @example delete
              * @enum {string}
              */
-            action: "original" | "override" | "override_undo" | "delete" | "restore" | "superseded";
+            action: "original" | "override" | "override_undo" | "delete" | "expire" | "restore" | "superseded";
             /**
              * By
              * @description Who did it: `key`, `token`, `operator`, `command`, `system` or `engine`; empty if unknown.
@@ -2136,7 +1805,7 @@ export interface components {
         };
         /**
          * IssueKeyBody
-         * @description The label, the expiry and the limits of a new key.
+         * @description The label and the expiry of a new key.
          */
         IssueKeyBodyRequest: {
             /**
@@ -2155,23 +1824,6 @@ export interface components {
              * @description When the key expires, within ten years. Absent: never.
              */
             expires_at?: string | null;
-            /**
-             * Scopes
-             * @description What the key may do. `search`: read memories and profiles. `add`: store. `decide`: change, delete and restore. `files`: read, upload and delete files. `controls`: read and tighten controls. Keys with scopes manage no keys and webhooks. Absent: everything but `controls`.
-             */
-            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
-            /**
-             * App Id
-             * @description The only application whose data the key reads and writes. Absent: all.
-             * @example null
-             */
-            app_id?: string | null;
-            /**
-             * Agent Id
-             * @description The only agent as which the key reads and writes. Absent: all.
-             * @example null
-             */
-            agent_id?: string | null;
         };
         /**
          * KeyList
@@ -2215,24 +1867,6 @@ export interface components {
              * @example null
              */
             expires_at: string | null;
-            /**
-             * Scopes
-             * @description What the key may do; null for everything but `controls`.
-             * @example null
-             */
-            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
-            /**
-             * App Id
-             * @description The only application that it reads and writes.
-             * @example null
-             */
-            app_id?: string | null;
-            /**
-             * Agent Id
-             * @description The only agent as which it reads and writes.
-             * @example null
-             */
-            agent_id?: string | null;
             /**
              * Prefix
              * @description The first characters of the key.
@@ -2300,32 +1934,6 @@ export interface components {
              * @enum {string}
              */
             confidence: "high" | "low";
-        };
-        /**
-         * MemoryBody
-         * @description The session and scope of a memory, to tell equal ids apart.
-         */
-        MemoryBodyRequest: {
-            /**
-             * User Id
-             * @description The caller's user id. Required with `user_key` only.
-             */
-            user_id?: string | null;
-            /**
-             * Session Id
-             * @description The memory's session, to check that it is the right one.
-             */
-            session_id?: string | null;
-            /**
-             * App Id
-             * @description The memory's application. Required only if the id exists in several scopes.
-             */
-            app_id?: string | null;
-            /**
-             * Project Id
-             * @description The memory's project. Required only if the id exists in several scopes.
-             */
-            project_id?: string | null;
         };
         /**
          * MemoryDetail
@@ -2449,31 +2057,17 @@ export interface components {
              */
             deleted_at: string | null;
             /**
-             * Tags
-             * @description The tags. Absent without any.
-             * @example null
-             */
-            tags?: string[] | null;
-            /**
-             * Metadata
-             * @description The metadata that your application gave. Absent without any.
-             * @example null
-             */
-            metadata?: {
-                [key: string]: unknown;
-            } | null;
-            /**
-             * External Id
-             * @description The id that your application gave it. Absent without one.
-             * @example null
-             */
-            external_id?: string | null;
-            /**
              * Expires At
              * @description When it ends. Absent if it does not.
              * @example null
              */
             expires_at?: string | null;
+            /**
+             * State
+             * @description Its own state, apart from that of its session.
+             * @example live
+             */
+            state?: ("live" | "trashed" | "superseded" | "expired") | null;
         };
         /**
          * MemoryPage
@@ -2493,35 +2087,67 @@ export interface components {
             next_cursor: string | null;
         };
         /**
+         * MemoryRestoreBody
+         * @description The session and scope of a memory, and when it expires after it is restored.
+         */
+        MemoryRestoreBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Session Id
+             * @description The memory's session, to check that it is the right one.
+             */
+            session_id?: string | null;
+            /**
+             * App Id
+             * @description The memory's application. Required only if the id exists in several scopes.
+             */
+            app_id?: string | null;
+            /**
+             * Project Id
+             * @description The memory's project. Required only if the id exists in several scopes.
+             */
+            project_id?: string | null;
+            /**
+             * Expires At
+             * @description When it expires again; null for never. Required for a memory that has expired. Absent: as before.
+             * @example null
+             */
+            expires_at?: string | null;
+        };
+        /**
          * MessageIn
          * @description A message of a session.
          */
         MessageIn: {
             /**
              * Sender Id
-             * @description The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's id. Absent: the caller, or the `agent_id` of the request.
+             * @description The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's id.
              * @example u_123
              */
-            sender_id?: string | null;
+            sender_id: string;
             /**
              * Sender Name
-             * @description The sender's name, also as `name`. It is shown, and questions that name it prefer the message.
+             * @description The sender's name. It is shown, and questions that name it prefer the message.
              * @example Ann
              */
             sender_name?: string | null;
             /**
              * Role
-             * @description The sender's role. `developer` is `system`.
+             * @description The sender's role.
              * @example user
              * @enum {string}
              */
             role: "user" | "assistant" | "tool" | "system";
             /**
              * Timestamp
-             * @description When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds. Absent: now, each message a millisecond after the one before it.
+             * @description When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds.
              * @example 1781172177000
              */
-            timestamp?: number | null;
+            timestamp: number;
             /**
              * Tool Calls
              * @description The tools that the agent called with this message.
@@ -2534,66 +2160,16 @@ export interface components {
              */
             tool_call_id?: string | null;
             /**
-             * Tags
-             * @description Words to find its memories by, each once.
-             * @example []
+             * Expires At
+             * @description When its memory expires and goes to the trash. Absent: never, or with its session.
              */
-            tags?: string[];
-            /**
-             * Metadata
-             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.
-             * @example {}
-             */
-            metadata?: {
-                [key: string]: unknown;
-            };
+            expires_at?: string | null;
             /**
              * Content
-             * @description The text, or the parts of the message, which may be OpenAI's or Anthropic's. It may be empty if there are `tool_calls`, which then are the text.
+             * @description The text, or the parts of the message. It may be empty if there are `tool_calls`, which then are the text.
              * @example I prefer short answers.
              */
-            content?: string | (components["schemas"]["ContentItemIn"] | components["schemas"]["DialectPart"])[] | null;
-        };
-        /**
-         * MetadataComparison
-         * @description Conditions on a value of the metadata, or on an item of a list there, which all must hold.
-         */
-        MetadataComparison: {
-            /**
-             * Eq
-             * @description Equal to this value.
-             */
-            eq?: string | number | boolean | null;
-            /**
-             * Gt
-             * @description Greater than this value.
-             */
-            gt?: string | number;
-            /**
-             * Gte
-             * @description Greater than or equal to this value.
-             */
-            gte?: string | number;
-            /**
-             * Lt
-             * @description Less than this value.
-             */
-            lt?: string | number;
-            /**
-             * Lte
-             * @description Less than or equal to this value.
-             */
-            lte?: string | number;
-            /**
-             * In
-             * @description Equal to one of these values.
-             */
-            in?: (string | number | boolean | null)[];
-            /**
-             * Exists
-             * @description Whether the memory has the key.
-             */
-            exists?: boolean;
+            content?: string | components["schemas"]["ContentItemIn"][] | null;
         };
         /**
          * Milestone
@@ -2682,24 +2258,6 @@ export interface components {
              */
             expires_at: string | null;
             /**
-             * Scopes
-             * @description What the key may do; null for everything but `controls`.
-             * @example null
-             */
-            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
-            /**
-             * App Id
-             * @description The only application that it reads and writes.
-             * @example null
-             */
-            app_id?: string | null;
-            /**
-             * Agent Id
-             * @description The only agent as which it reads and writes.
-             * @example null
-             */
-            agent_id?: string | null;
-            /**
              * User Key
              * @description The API key in plain text. Store it: it is not shown again.
              * @example uk_4pXn2Zr8Tq6vWs1Yb3Kd5Mf7Hj9Lc0Ga2Ne4Ru6Ti8o
@@ -2760,37 +2318,6 @@ export interface components {
             secret: string;
         };
         /**
-         * NumberComparison
-         * @description Conditions on the importance, which all must hold.
-         */
-        NumberComparison: {
-            /**
-             * Eq
-             * @description Equal to this value.
-             */
-            eq?: number;
-            /**
-             * Gt
-             * @description Greater than this value.
-             */
-            gt?: number;
-            /**
-             * Gte
-             * @description Greater than or equal to this value.
-             */
-            gte?: number;
-            /**
-             * Lt
-             * @description Less than this value.
-             */
-            lt?: number;
-            /**
-             * Lte
-             * @description Less than or equal to this value.
-             */
-            lte?: number;
-        };
-        /**
          * OverrideOut
          * @description An override of a memory.
          */
@@ -2803,10 +2330,9 @@ export interface components {
             memory_id: string;
             /**
              * Override Id
-             * @description The id of the override.
-             * @example o_ddbaee472c597a5f32000746dc22019b
+             * @description The id of the override; null if only the expiry was set.
              */
-            override_id: string;
+            override_id: string | null;
             /**
              * Status
              * @description `active`, or `undone` after it was undone.
@@ -2845,7 +2371,7 @@ export interface components {
         };
         /**
          * OverrideBody
-         * @description The parts of a memory to override: at least one of `override_text`, `category` and `importance`.
+         * @description The parts of a memory to override: one of `override_text`, `category`, `importance`; or when it expires.
          */
         PatchedOverrideBodyRequest: {
             /**
@@ -2885,6 +2411,11 @@ export interface components {
              */
             importance?: number | null;
             /**
+             * Expires At
+             * @description When it expires; null for never. Absent: as before. It is no override, and no undo ends it.
+             */
+            expires_at?: string | null;
+            /**
              * Copies
              * @description True overrides its copies too. Copies are memories of the same text, sender and role, which searches show as one. Default: `false`.
              */
@@ -2895,7 +2426,7 @@ export interface components {
             category: string;
         } | {
             importance: number;
-        };
+        } | unknown;
         /**
          * UserMemoryPatch
          * @description Changes of the user document.
@@ -2945,8 +2476,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
-                        source?: string | null;
+                        /** @description Who stated the entry; null if unknown. */
+                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -2977,8 +2508,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
-                        source?: string | null;
+                        /** @description Who stated the entry; null if unknown. */
+                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -3004,7 +2535,7 @@ export interface components {
                 scheduling_preferences?: {
                     /** @description When the user works best. */
                     productive_windows?: {
-                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
+                        /** @description The weekdays; empty for every day. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3019,7 +2550,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user prefers meetings. */
                     preferred_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
+                        /** @description The weekdays; empty for every day. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3034,7 +2565,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user accepts no meetings. */
                     no_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
+                        /** @description The weekdays; empty for every day. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3049,7 +2580,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user works without interruption. */
                     deep_work_windows?: {
-                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
+                        /** @description The weekdays; empty for every day. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3091,7 +2622,7 @@ export interface components {
                     cadence?: string | null;
                     /** @description When it takes place. */
                     time_windows?: {
-                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
+                        /** @description The weekdays; empty for every day. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3108,8 +2639,8 @@ export interface components {
                     importance?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
-                        source?: string | null;
+                        /** @description Who stated the entry; null if unknown. */
+                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -3144,7 +2675,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "memory.added" | "memory.deleted" | "memory.restored" | "memory.overridden" | "memory.override_undone")[] | null;
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone")[] | null;
             /**
              * Is Enabled
              * @description False stops deliveries: events of this time are not reported, pending deliveries wait.
@@ -3221,8 +2752,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
-                        source?: string | null;
+                        /** @description Who stated the entry; null if unknown. */
+                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -3235,7 +2766,7 @@ export interface components {
                 work_habits?: {
                     /** @description When the user is available. */
                     available_hours?: {
-                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
+                        /** @description The weekdays; empty for every day. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3250,7 +2781,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user works without interruption. */
                     deep_work_blocks?: {
-                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
+                        /** @description The weekdays; empty for every day. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3265,7 +2796,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user prefers meetings. */
                     preferred_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
+                        /** @description The weekdays; empty for every day. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3280,7 +2811,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user accepts no meetings. */
                     no_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
+                        /** @description The weekdays; empty for every day. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3318,8 +2849,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
-                        source?: string | null;
+                        /** @description Who stated the entry; null if unknown. */
+                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -4118,24 +3649,6 @@ export interface components {
              */
             expires_at: string | null;
             /**
-             * Scopes
-             * @description What the key may do; null for everything but `controls`.
-             * @example null
-             */
-            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
-            /**
-             * App Id
-             * @description The only application that it reads and writes.
-             * @example null
-             */
-            app_id?: string | null;
-            /**
-             * Agent Id
-             * @description The only agent as which it reads and writes.
-             * @example null
-             */
-            agent_id?: string | null;
-            /**
              * User Key
              * @description The API key in plain text. Store it: it is not shown again.
              * @example uk_4pXn2Zr8Tq6vWs1Yb3Kd5Mf7Hj9Lc0Ga2Ne4Ru6Ti8o
@@ -4430,8 +3943,6 @@ export interface components {
         /**
          * SearchFilter
          * @description Conditions, which all must hold. A plain value means `eq`; times are Unix milliseconds or ISO 8601.
-         *
-         *     `metadata.KEY` compares one key, such as `{"metadata.place.city": {"in": ["Oslo"]}}`.
          */
         SearchFilter: {
             /**
@@ -4444,11 +3955,6 @@ export interface components {
              * @description Filters; at least one must hold.
              */
             OR?: components["schemas"]["SearchFilter"][];
-            /**
-             * Not
-             * @description Filters that all must fail.
-             */
-            NOT?: components["schemas"]["SearchFilter"] | components["schemas"]["SearchFilter"][];
             /**
              * Session Id
              * @description The memory's session.
@@ -4479,45 +3985,6 @@ export interface components {
              * @description The type: `Conversation` for episodes.
              */
             type?: string | components["schemas"]["TypeComparison"];
-            /**
-             * Created At
-             * @description Another name of `timestamp`.
-             */
-            created_at?: number | string | components["schemas"]["TimeComparison"];
-            /**
-             * Category
-             * @description The category.
-             */
-            category?: string | components["schemas"]["TypeComparison"];
-            /**
-             * Importance
-             * @description The importance.
-             */
-            importance?: number | components["schemas"]["NumberComparison"];
-            /**
-             * Agent Id
-             * @description The agent; empty for none.
-             */
-            agent_id?: string | components["schemas"]["TypeComparison"];
-            /**
-             * Role
-             * @description The role of the memory's message.
-             */
-            role?: string | components["schemas"]["TypeComparison"];
-            /**
-             * Tags
-             * @description A tag, or a list: one of them is enough.
-             */
-            tags?: string | string[] | components["schemas"]["TagComparison"];
-            /**
-             * Metadata
-             * @description Conditions by key, whose parts are separated by dots. `metadata.KEY` means the same.
-             */
-            metadata?: {
-                [key: string]: string | number | boolean | components["schemas"]["MetadataComparison"] | null;
-            };
-        } & {
-            [key: string]: (string | number | boolean | null) | Record<string, never>;
         };
         /**
          * SearchMeta
@@ -4565,7 +4032,7 @@ export interface components {
             };
             /**
              * Hint
-             * @description How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown.
+             * @description How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few results and leave out sessions of the caller, or `timezone` is unknown.
              */
             hint?: string | null;
         };
@@ -4720,26 +4187,6 @@ export interface components {
             raw: {
                 [key: string]: unknown;
             };
-            /**
-             * Tags
-             * @description The tags. Absent without any.
-             * @example null
-             */
-            tags?: string[] | null;
-            /**
-             * Metadata
-             * @description The metadata that your application gave. Absent without any.
-             * @example null
-             */
-            metadata?: {
-                [key: string]: unknown;
-            } | null;
-            /**
-             * External Id
-             * @description The id that your application gave it. Absent without one.
-             * @example null
-             */
-            external_id?: string | null;
             /** @description The reasons for this result. Absent unless requested. */
             explain?: components["schemas"]["Explanation"] | null;
             /** @description The memories around it. Absent unless requested. */
@@ -4817,27 +4264,6 @@ export interface components {
              * @example asked to be forgotten
              */
             reason?: string | null;
-        };
-        /**
-         * SessionBody
-         * @description The scope of the session.
-         */
-        SessionBodyRequest: {
-            /**
-             * App Id
-             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
-             */
-            app_id?: string;
-            /**
-             * Project Id
-             * @description The project within the application. Default: `"default"`.
-             */
-            project_id?: string;
-            /**
-             * User Id
-             * @description The caller's user id. Required with `user_key` only.
-             */
-            user_id?: string | null;
         };
         /**
          * SessionDecided
@@ -4944,6 +4370,18 @@ export interface components {
              * @example null
              */
             deleted_at: string | null;
+            /**
+             * Expires At
+             * @description When it ends. Absent if it does not.
+             * @example null
+             */
+            expires_at?: string | null;
+            /**
+             * State
+             * @description `expired` if nobody deleted it, but its time passed.
+             * @example live
+             */
+            state?: ("live" | "trashed" | "expired") | null;
             /** @description How far the session is at the remote. */
             remote: components["schemas"]["RemoteView"];
         };
@@ -4965,29 +4403,31 @@ export interface components {
             next_cursor: string | null;
         };
         /**
-         * SimilarMemory
-         * @description An older memory with similar words, which the new one may replace.
+         * SessionRestoreBody
+         * @description The scope of the session, and when it expires after it is restored.
          */
-        SimilarMemory: {
+        SessionRestoreBodyRequest: {
             /**
-             * Id
-             * @description The id of the memory.
-             * @example 613144a3-5245-5052-80e6-47a15e6817f1
+             * App Id
+             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
              */
-            id: string;
+            app_id?: string;
             /**
-             * Text
-             * @description The beginning of its text.
-             * @example I like short answers.
+             * Project Id
+             * @description The project within the application. Default: `"default"`.
              */
-            text: string;
+            project_id?: string;
             /**
-             * Created At
-             * Format: date-time
-             * @description When it was said.
-             * @example 2026-06-10T10:00:00+00:00
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
              */
-            created_at: string;
+            user_id?: string | null;
+            /**
+             * Expires At
+             * @description When it expires again; null for never. Required for one that has expired. Absent: as before.
+             * @example null
+             */
+            expires_at?: string | null;
         };
         /**
          * SkippedMessage
@@ -5023,27 +4463,6 @@ export interface components {
              * @example 59
              */
             bytes: number;
-        };
-        /**
-         * TagComparison
-         * @description Conditions on the tags, which all must hold.
-         */
-        TagComparison: {
-            /**
-             * Any
-             * @description At least one of these tags.
-             */
-            any?: string[];
-            /**
-             * All
-             * @description All of these tags.
-             */
-            all?: string[];
-            /**
-             * None
-             * @description None of these tags.
-             */
-            none?: string[];
         };
         /**
          * TeamMember
@@ -5169,7 +4588,7 @@ export interface components {
         TimeWindow: {
             /**
              * Weekdays
-             * @description The weekdays; empty for every day. Names such as `Monday` are read too.
+             * @description The weekdays; empty for every day.
              */
             weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
             /**
@@ -5420,6 +4839,17 @@ export interface components {
              * @example 2026-06-10T10:00:00+00:00
              */
             deleted_at: string;
+            /**
+             * State
+             * @description `expired` if nobody deleted it, but its time passed.
+             * @example trashed
+             */
+            state?: ("trashed" | "expired") | null;
+            /**
+             * Expires At
+             * @description When it expired, or would have. Absent without a time.
+             */
+            expires_at?: string | null;
         };
         /**
          * TrashPage
@@ -5608,7 +5038,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "memory.added" | "memory.deleted" | "memory.restored" | "memory.overridden" | "memory.override_undone")[];
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone")[];
         };
         /**
          * WebhookDeliveryPage
@@ -5894,15 +5324,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request names another user than the one whose API key it has in its header. */
-        403: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description The object does not exist, or it belongs to another user. */
         404: {
             headers: {
@@ -6054,7 +5475,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6091,7 +5511,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6126,7 +5545,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6171,7 +5589,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6209,7 +5626,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6243,7 +5659,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6285,7 +5700,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6321,7 +5735,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6359,7 +5772,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6403,7 +5815,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6439,7 +5850,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6477,7 +5887,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6517,8 +5926,6 @@ export interface operations {
                 category?: "user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others";
                 /** @description The `next_cursor` of the page before. Absent: the first page. */
                 cursor?: string;
-                /** @description Conditions that memories must meet, as JSON: the `filters` of `POST /memories/search`. */
-                filters?: string;
                 /** @description The size of a page. */
                 limit?: number;
                 /** @description Only memories of this type. */
@@ -6553,57 +5960,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            503: components["responses"]["503"];
-        };
-    };
-    store_memory: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
-                "Idempotency-Key"?: string;
-                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
-                "If-Match"?: string;
-                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
-                "If-None-Match"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["FactBodyRequest"];
-            };
-        };
-        responses: {
-            /** @description The older memory of the same id or text. */
-            200: {
-                headers: {
-                    /** @description The result is that of an earlier request with this `Idempotency-Key`. */
-                    "Idempotent-Replayed"?: "true";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FactOut"];
-                };
-            };
-            /** @description The new memory. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FactOut"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6633,7 +5989,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6682,7 +6037,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6728,7 +6082,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6769,7 +6122,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6815,7 +6167,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6843,7 +6194,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["MemoryBodyRequest"];
+                "application/json": components["schemas"]["MemoryRestoreBodyRequest"];
             };
         };
         responses: {
@@ -6860,7 +6211,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6898,7 +6248,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
@@ -6908,42 +6257,6 @@ export interface operations {
             502: components["responses"]["502"];
             503: components["responses"]["503"];
             507: components["responses"]["507"];
-        };
-    };
-    store_memories: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["BulkBodyRequest"];
-            };
-        };
-        responses: {
-            /** @description A result for each fact. */
-            200: {
-                headers: {
-                    /** @description The result is that of an earlier request with this `Idempotency-Key`. */
-                    "Idempotent-Replayed"?: "true";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BulkOut"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            503: components["responses"]["503"];
         };
     };
     make_context: {
@@ -6970,7 +6283,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             413: components["responses"]["413"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7007,7 +6319,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
@@ -7040,7 +6351,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             413: components["responses"]["413"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7079,7 +6389,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7118,7 +6427,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7166,7 +6474,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             408: components["responses"]["408"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
@@ -7215,7 +6522,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7253,7 +6559,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
@@ -7314,7 +6619,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             416: components["responses"]["416"];
@@ -7355,7 +6659,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
@@ -7405,7 +6708,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
@@ -7447,7 +6749,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7495,7 +6796,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
@@ -7535,7 +6835,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
@@ -7562,7 +6861,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["SessionBodyRequest"];
+                "application/json": components["schemas"]["SessionRestoreBodyRequest"];
             };
         };
         responses: {
@@ -7579,7 +6878,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -7726,40 +7024,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             409: components["responses"]["409"];
-            422: components["responses"]["422"];
-            429: components["responses"]["429"];
-            503: components["responses"]["503"];
-        };
-    };
-    erase_user_by_id: {
-        parameters: {
-            query: {
-                /** @description `erase:` followed by the user id, as a confirmation. An erasure cannot be undone. */
-                confirm: string;
-                /** @description The id of the user to erase: with an API key, the caller's own. */
-                user_id: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The receipt of the erasure. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErasureReceipt"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7793,7 +7058,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7823,7 +7087,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7856,7 +7119,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7889,7 +7151,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             429: components["responses"]["429"];
@@ -7923,7 +7184,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7953,7 +7213,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7986,7 +7245,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8019,7 +7277,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8052,7 +7309,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8086,7 +7342,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8125,7 +7380,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8162,7 +7416,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
@@ -8202,7 +7455,6 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
-            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];

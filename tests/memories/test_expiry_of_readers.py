@@ -23,7 +23,7 @@ from memories.services import decisions
 from memories.services.lookup import MemoryRef
 from operations import ledger, tables
 from store import writes
-from store.models import Memory, PendingEmbedding, State
+from store.models import Memory, PendingEmbedding, Session, State
 from store.vectors import fill
 from tests.agents.rpc import direct
 from tests.conftest import Person, make_person
@@ -269,3 +269,22 @@ def test_the_panel_marks_and_filters_what_has_expired(
     assert "1 memory stays in the trash" in shown.content.decode()
     assert admin_client.post(f"/admin/memory/m/{row}/restore/", {"expires_at": ""}).status_code == 302
     assert Memory.objects.get(pk=row).state == State.LIVE
+
+
+def test_mcp_sets_the_time_of_a_session_and_restores_with_a_new_one(alice: Person, step: Callable[..., None]) -> None:
+    mcp(alice, "session_add", session_id="chat:c1", messages=[{"role": "user", "content": SECRET}])
+    mcp(
+        alice,
+        "session_add",
+        session_id="chat:c2",
+        messages=[{"role": "user", "content": "x"}],
+        expires_at=later(days=1),
+    )
+    assert Session.objects.get(session_id="chat:c2").expires_at is not None
+    memory_id = id_of(SECRET)
+    call(alice, "patch", f"/memories/{memory_id}", expires_at=later(hours=1))
+    step(hours=1)
+    assert "expires_at" in mcp(alice, "memory_restore", memory_id=memory_id)
+    assert Memory.objects.get(memory_id=memory_id).state == State.EXPIRED
+    mcp(alice, "memory_restore", memory_id=memory_id, expires_at=None)
+    assert Memory.objects.get(memory_id=memory_id).state == State.LIVE
