@@ -1,7 +1,7 @@
 """The moment at which something of a user may expire, compared at every read.
 
 `MemoryUser.next_expiry_at` is a lower bound: what authenticates a caller reads it with the caller, so a read costs no
-statement of its own. When it has passed, `due` is sent before anything is read. A receiver that raises fails the read,
+further statement. When it has passed, `due` is sent before anything is read. A receiver that raises fails the read,
 rather than letting it show what has expired.
 """
 

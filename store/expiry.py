@@ -1,4 +1,4 @@
-"""What expires: the next time of a user's memories and sessions, and which are due.
+"""The times at which memories and sessions expire: the next one of a user, and what is due.
 
 What expires gets a tombstone by `memories.services.expiry`, so that it is gone as what a person deletes is.
 """
@@ -22,7 +22,7 @@ _EXPIRES: Final = Q(expires_at__isnull=False, state__in=EXPIRING_STATES)
 
 
 def set_defaults(memories: Iterable[Memory]) -> None:
-    """Set when unsaved memories without a time of their own expire, by `MEMORY_GATEWAY_EXPIRY`: the earliest wins."""
+    """Set when unsaved memories without a time expire, by `MEMORY_GATEWAY_EXPIRY`: the earliest wins."""
     days: Mapping[str, int] = settings.MEMORY_GATEWAY_EXPIRY
     for memory in memories if days else ():
         tags = memory.payload.get("tags")

@@ -83,8 +83,8 @@ class _Deletions(_Rows):
 class Tombstone(Decision):
     """A reason to hide a memory, else a resource, else a session: the first of the three ids that is set.
 
-    Users, operators and an expiry make the kind `deleted`, models `superseded`. The other kinds follow from the
-    decision `cause` and end with it; no trash lists them. A copy deleted with a memory names its deletion as `cause`.
+    Users, operators and `EXPIRY` make the kind `deleted`, models `superseded`. The other kinds follow from the decision
+    `cause`, end with it, and are in no trash. A copy deleted with a memory names its deletion as `cause`.
     `other_id`: the source, derived or newer memory. `other_digest`: of the text that the memory was derived from;
     `source_corrected` ends when its source has it again.
 
@@ -165,7 +165,7 @@ class Tombstone(Decision):
 
     @property
     def is_expiry(self) -> bool:
-        """Return True if nobody made it: its subject has expired."""
+        """Return True if it was made because its subject has expired."""
         return (self.actor_kind, self.actor) == (EXPIRY.kind, EXPIRY.name)
 
     @property

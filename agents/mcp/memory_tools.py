@@ -119,7 +119,7 @@ class UpdateArguments(StrictArguments):
 class RestoreArguments(StrictArguments):
     memory_id: Text = Field(description="The id of the memory, from memory_forget, or memory_list with `deleted`.")
     expires_at: FutureMoment | None = Field(
-        None, description="When it expires again; null for never. Required for one that has expired."
+        None, description="When it expires again. Required for one that has expired."
     )
 
 

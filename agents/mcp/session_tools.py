@@ -103,7 +103,7 @@ class AddArguments(StrictArguments):
         [], max_length=MAX_PARTICIPANTS, description="The other people of a group chat."
     )
     expires_at: FutureMoment | None = Field(
-        None, description="When the session expires with its memories. Absent: as before; null: never."
+        None, description="When the session expires with its memories. Absent: as before."
     )
     flush: bool = Field(
         False, description="True turns all messages of the session into memories: the conversation ends."

@@ -4378,7 +4378,7 @@ export interface components {
             expires_at?: string | null;
             /**
              * State
-             * @description `expired` if nobody deleted it, but its time passed.
+             * @description `expired`: its time passed.
              * @example live
              */
             state?: ("live" | "trashed" | "expired") | null;
@@ -4841,7 +4841,7 @@ export interface components {
             deleted_at: string;
             /**
              * State
-             * @description `expired` if nobody deleted it, but its time passed.
+             * @description `expired`: its time passed.
              * @example trashed
              */
             state?: ("trashed" | "expired") | null;

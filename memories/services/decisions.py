@@ -6,7 +6,7 @@
 - Only live memories can be overridden.
 - An undo reverts only changes of its decision.
 - Copies deleted with a memory are restored together.
-- What expires is deleted by the actor `store.ledger.EXPIRY`. Restoring it needs a new time, or None for never.
+- Restoring what has expired needs a new time, or None.
 
 Functions lock users before reading, and take a fixed number of statements.
 """

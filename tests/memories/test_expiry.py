@@ -1,4 +1,4 @@
-"""What expires: `expires_at` of memories and sessions, at every reader."""
+"""Expiry: `expires_at` of memories and sessions, set, shown, changed and restored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def later(**delta: float) -> str:
 
 @pytest.fixture
 def step(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """A clock that steps when it is told to."""
+    """Return a function that moves the clock forward."""
     moved = timedelta()
     present = timezone.now
 

@@ -68,7 +68,7 @@ def test_a_purged_row_is_purged_whatever_its_tombstones_say() -> None:
     assert states.columns_of(Session(state=State.PURGED), [tombstone(KIND.DELETED)]) == {"state": State.PURGED}
 
 
-def test_a_row_expires_by_a_deletion_that_nobody_made_and_not_by_the_clock() -> None:
+def test_a_row_expires_by_a_deletion_of_the_expiry_and_not_by_the_clock() -> None:
     past = memory(expires_at=timezone.now() - timedelta(minutes=1))
     expiry = Tombstone(kind=KIND.DELETED, created_at=NOW, actor_kind=EXPIRY.kind, actor=EXPIRY.name)
     assert states.columns_of_memory(past, []) == {"state": State.LIVE, "state_since": None}

@@ -567,7 +567,7 @@ class TrashItem(Model):
     deleted_at: datetime
     """When it was deleted. It is purged some days later; ask the operator."""
     state: str | None = None
-    """`expired` if nobody deleted it, but its time passed."""
+    """`expired`: its time passed."""
     expires_at: datetime | None = None
     """When it expired, or would have. Absent without a time."""
 
@@ -683,7 +683,7 @@ class Session(Versioned):
     expires_at: datetime | None = None
     """When it ends. Absent if it does not."""
     state: str | None = None
-    """`expired` if nobody deleted it, but its time passed."""
+    """`expired`: its time passed."""
     remote: RemoteState
     """How far the session is at the remote."""
 

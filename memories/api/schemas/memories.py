@@ -382,7 +382,7 @@ class TrashItem(BaseModel):
     reason: str = Field(description="The reason of the deletion; may be empty.", examples=["outdated"])
     deleted_at: Time = Field(description="When it was deleted. It is purged some days later; ask the operator.")
     state: Literal["trashed", "expired"] | None = Field(
-        None, description="`expired` if nobody deleted it, but its time passed.", examples=["trashed"]
+        None, description="`expired`: its time passed.", examples=["trashed"]
     )
     expires_at: Time | None = Field(None, description="When it expired, or would have. Absent without a time.")
 
@@ -443,7 +443,7 @@ class SessionItem(BaseModel):
     deleted_at: Time | None = Field(description="When the session was deleted; null if it was not.", examples=[None])
     expires_at: Time | None = Field(None, description="When it ends. Absent if it does not.", examples=[None])
     state: Literal["live", "trashed", "expired"] | None = Field(
-        None, description="`expired` if nobody deleted it, but its time passed.", examples=["live"]
+        None, description="`expired`: its time passed.", examples=["live"]
     )
     remote: RemoteView = Field(description="How far the session is at the remote.")
 
