@@ -4,11 +4,10 @@
 - Memories that the gateway hid can be deleted, and stay so when their source is restored.
 - Restoring a session restores neither memories deleted one by one, nor its resource.
 - Only live memories can be overridden.
-- An undo reverts only changes of its decision.
-- Copies deleted with a memory are restored together.
-- Restoring what has expired needs a new time, or None.
+- An undo reverts its decision only.
+- Copies deleted with a memory are restored with it.
 
-Functions lock users before reading, and take a fixed number of statements.
+Functions lock users first, and take a fixed number of statements.
 """
 
 from collections import defaultdict
