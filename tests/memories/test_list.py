@@ -40,6 +40,7 @@ def test_a_memory_is_listed_with_all_its_fields(alice: Person) -> None:
                 "timestamp_ms": NOON_MS,
                 "override_id": None,
                 "deleted_at": None,
+                "state": "live",
             }
         ],
         "next_cursor": None,

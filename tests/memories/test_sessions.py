@@ -28,6 +28,7 @@ def test_a_session_is_listed_with_all_its_fields(alice: Person) -> None:
     assert session.pop("created_at").endswith("+00:00")
     assert session.pop("flushed_at") == session.pop("searchable_at") is not None
     assert session.pop("remote") == {"state": "off", "since": None, "detail": None}
+    assert session.pop("state") == "live"
     assert session == {"session_id": "chat:c1", "kind": "chat", "memories": 1, "pending": 1, "deleted_at": None}
 
 
