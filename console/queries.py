@@ -16,8 +16,9 @@ from django.db.models.functions import Cast, RowNumber
 
 from accounts.credential_names import credential_names, credentials_named
 from accounts.models import AuditEvent, AuditSubject, MemoryUser, UserKey
-from core.ids import parse_session_id
+from core.ids import parse_session_id, user_id_form
 from core.json_data import without_base64
+from core.lookalikes import plain_form
 from documents.guards import DAMAGED, ENCRYPTED
 from memories.models import Override
 from resources.models import DELETED, Resource
@@ -57,12 +58,12 @@ def user_pk(user_id: str) -> UUID | None:
     """Return the primary key of a user, None for an unknown or empty user id."""
     if not user_id:
         return None
-    return MemoryUser.objects.filter(user_id=user_id).values_list("pk", flat=True).first()
+    return MemoryUser.objects.filter(user_id=user_id_form(user_id)).values_list("pk", flat=True).first()
 
 
 def find_user(id_or_key: str) -> tuple[UUID, str] | None:
     """Return the primary key and the user id of the user with that user id or primary key."""
-    condition = Q(user_id=id_or_key)
+    condition = Q(user_id=user_id_form(id_or_key))
     with suppress(ValueError):
         condition |= Q(pk=UUID(id_or_key))
     return MemoryUser.objects.filter(condition).values_list("pk", "user_id").first()
@@ -282,3 +283,12 @@ def as_json(found: StoredMemory) -> dict[str, Any]:
         **columns,
         "payload": without_base64(dict(found.payload)),
     }
+
+
+def imitations(user_ids: Iterable[str]) -> dict[str, str]:
+    """Return the users whose ids some ids look like, by those ids. One statement, none for plain ids."""
+    plain = {user_id: form for user_id in user_ids if (form := plain_form(user_id)) != user_id}
+    if not plain:
+        return {}
+    known = set(MemoryUser.objects.filter(user_id__in=plain.values()).values_list("user_id", flat=True))
+    return {user_id: form for user_id, form in plain.items() if form in known}

@@ -26,6 +26,7 @@ from console.filters import Filters
 from console.text import MemoryItem, Piece, language_of, mark, parts
 from core import readable
 from core.localization import localized
+from core.lookalikes import mixes_scripts
 from core.messages import MANAGE
 from documents import rendering
 from operations.models import Job
@@ -183,6 +184,14 @@ def badge(look: str, icon_name: str, label: str, title: str = "") -> SafeString:
     """Return a label with an icon. `look` is ok, info, warn, bad, line or plain; `title` explains the label."""
     titled = format_html(' title="{}"', title) if title else ""
     return format_html('<span class="mg-badge is-{}"{}>{}{}</span>', look, titled, icon(icon_name), label)
+
+
+@register.simple_tag
+def id_badge(user_id: str, imitated: str | None = None) -> SafeString:
+    """Return a warning about a user id that looks like another one or mixes scripts; nothing for most."""
+    if imitated:
+        return badge("warn", "warn", gettext("Looks like another user ID"), imitated)
+    return badge("warn", "warn", gettext("Mixes scripts")) if mixes_scripts(user_id) else SafeString("")
 
 
 @register.filter

@@ -81,6 +81,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
     files = queries.counts_by("user", Resource.objects.filter(user__in=pks, state=State.LIVE))
     keys = UserKey.objects.filter(user__in=pks).order_by().values_list("user")
     used = dict(keys.annotate(last=Max("last_used_at")))
+    imitated = queries.imitations(row.user_id for row in rows)
     context: dict[str, Any] = {
         "title": _("Users"),
         "filters": filters,
@@ -91,6 +92,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
                 "memories": memories.get(user.pk, 0),
                 "files": files.get(user.pk, 0),
                 "used": used.get(user.pk),
+                "imitated": imitated.get(user.user_id),
             }
             for user in rows
         ],
@@ -109,7 +111,8 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     filters = UserPageFilters(reverse("console:user", args=[pk]), request.GET)
     view = filters.data["view"]
     record(actor_of(request), "user.view", str(pk), user_id=found.user_id, detail={"view": view})
-    context: dict[str, Any] = {"title": found.user_id, "person": found, "filters": filters}
+    imitated = queries.imitations([found.user_id]).get(found.user_id)
+    context: dict[str, Any] = {"title": found.user_id, "person": found, "filters": filters, "imitated": imitated}
     if view == "sessions" and request.user.has_perm(VIEW):
         sessions = newest_first(_sessions_of(found.pk), filters, time="created_at")
         context |= {**sessions._asdict(), "sessions": _with_counts(sessions.rows)}

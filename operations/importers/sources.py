@@ -505,7 +505,7 @@ def _said(speaker: str, chat: str, told: _Told, saved_at_ms: int) -> Iterator[Fo
 
 
 def _conversations(path: Path) -> Iterator[tuple[int, Any, int]]:
-    """Yield the number, the conversation and the file's time of an export: an archive or `conversations.json`."""
+    """Yield the number, the conversation and the file's time of an export (zip or `conversations.json`)."""
     with ExitStack() as opened:
         binary = opened.enter_context(_open_binary(path))
         saved_at_ms = int(os.fstat(binary.fileno()).st_mtime * 1000)

@@ -32,8 +32,7 @@ CHATGPT = [
             "n2": {"id": "n2", "parent": "n1", "message": {
                 "id": "m2", "author": {"role": "user"}, "create_time": SAID_AT,
                 "content": {"content_type": "multimodal_text", "parts": [
-                    {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"},
-                    "I am moving to Porto."]}}},
+                    {"asset_pointer": "x"}, "I am moving to Porto."]}}},
             "n3": {"id": "n3", "parent": "n2", "message": {
                 "id": "m3", "author": {"role": "assistant"}, "create_time": SAID_AT + 1,
                 "content": {"content_type": "text", "parts": ["An answer that was regenerated."]}}},

@@ -25,6 +25,7 @@ from accounts.api.schemas import ChatId, FutureMoment, ScopedBody, Time
 from core.ids import DisplayName, Name, NewSessionId, SessionId, UserId
 from core.labels import Metadata, Tags
 from core.messages import Translatable as _
+from core.messages import joined
 from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Body, Problem, invalid_input
 from core.storable import MAX_GIVEN_JSON_BYTES, check_json
@@ -210,7 +211,7 @@ def _read_item(value: object, _handler: object) -> ContentItemIn | DialectPart:
     except ValidationError as error:
         if not part.place:
             raise
-        raise ValueError(f"{part.place}: {invalid_input(error).errors[0].message}") from None
+        raise ValueError(joined(": ", [part.place, invalid_input(error).errors[0].message])) from None
     item._place, item._warning = part.place or "uri", part.warning  # noqa: SLF001 - of a class of this module
     return item
 
