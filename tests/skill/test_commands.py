@@ -62,7 +62,8 @@ COMMAND_OF = {(command.method.lower(), command.path): command for command in CLI
 def test_every_endpoint_has_a_command_and_every_command_an_endpoint() -> None:
     of_openclaw = {("post", "/tools/invoke")}
     for_programs = {(method, path) for method, path in operations() if path.startswith("/webhooks")}
-    assert operations() - of_openclaw - for_programs == COMMAND_OF.keys()
+    replaced = {("delete", "/users/{user_id}")}  # its path holds an id, which may have a slash
+    assert operations() - of_openclaw - for_programs - replaced == COMMAND_OF.keys()
 
 
 def test_a_command_takes_every_field_of_its_endpoint_and_no_other() -> None:

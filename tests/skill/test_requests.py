@@ -19,7 +19,7 @@ PLAIN = [
     ("list-keys", "GET", "/users/me/keys"),
     ("issue-key", "POST", "/users/me/keys"),
     ("rotate-key", "POST", "/users/me/keys/rotate"),
-    ("erase-user u_1 --confirm erase:u_1", "DELETE", "/users/u_1"),
+    ("erase-user u_1 --confirm erase:u_1", "DELETE", "/users"),
     ("revoke-key k1", "DELETE", "/users/me/keys/k1"),
     ("list-resources", "GET", "/resources"),
     ("get-resource r_1", "GET", "/resources/r_1"),

@@ -684,9 +684,12 @@ COMMANDS = (
     ),
     Command(
         "erase-user",
-        "erase_user",
+        "erase_user_by_id",
         ("erase-user u_123 --confirm erase:u_123",),
-        (argument("--confirm", required=True, help="erase: followed by the user ID, such as erase:u_123"),),
+        (
+            argument("user_id", help="the user ID"),
+            argument("--confirm", required=True, help="erase: followed by the user ID, such as erase:u_123"),
+        ),
     ),
     Command("list-keys", "list_keys", ("list-keys",)),
     Command(
