@@ -244,7 +244,8 @@ def _said_by_alice(message: Any) -> Any:
     if isinstance(content, list):
         file = {"type": "image", "base64": "QUJD"}
         content = [item if item.get("type") == "text" and item.get("text") else file for item in content]
-    return {**message, "content": content, "sender_id": "alice"}
+    labels = {"tags": ["red"], "metadata": {"source": "crm"}}
+    return {**message, **labels, "content": content, "sender_id": "alice"}
 
 
 def _without_removals(part: Any) -> Any:

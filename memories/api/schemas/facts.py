@@ -26,9 +26,9 @@ class _Fact(BaseModel):
     )
     category: Category = Field(CATEGORIES[0], description="The kind of memory.")
     importance: Importance = Field(DEFAULT_IMPORTANCE, description="How important it is, 1 for the highest.")
-    tags: Tags = Field([], description="Words to find it by, each once.", examples=[["style"]])
-    metadata: Metadata = Field(
-        {},
+    tags: Tags | None = Field(None, description="Words to find it by, each once.", examples=[["style"]])
+    metadata: Metadata | None = Field(
+        None,
         description="Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.",
         examples=[{"source": "settings"}],
     )
@@ -56,8 +56,8 @@ class _Fact(BaseModel):
             importance=self.importance,
             agent_id=self.agent_id or "",
             session_id=self.session_id or "",
-            tags=self.tags,
-            metadata=self.metadata,
+            tags=self.tags or (),
+            metadata=self.metadata or {},
             external_id=self.external_id or "",
             created_at=self.created_at,
             expires_at=self.expires_at,

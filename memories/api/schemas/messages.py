@@ -274,11 +274,10 @@ class MessageIn(Body):
     tool_call_id: CallId | None = Field(
         None, description="For role `tool`: the id of the call that this message answers."
     )
-    tags: Tags = Field([], description="Words to find its memories by, each once.", examples=[[]])
-    metadata: Metadata = Field(
-        {},
+    tags: Tags | None = Field(None, description="Words to find its memories by, each once.")
+    metadata: Metadata | None = Field(
+        None,
         description="Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.",
-        examples=[{}],
     )
     expires_at: FutureMoment | None = Field(
         None, description="When its memory expires and goes to the trash. Absent: never, or with its session."
@@ -349,8 +348,8 @@ class MessageIn(Body):
             sender_name=self.sender_name,
             tool_calls=tuple(call.model_dump() for call in calls),
             tool_call_id=self.tool_call_id,
-            tags=tuple(self.tags),
-            metadata=self.metadata,
+            tags=tuple(self.tags or ()),
+            metadata=self.metadata or {},
             expires_at=self.expires_at,
         )
 
