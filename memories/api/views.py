@@ -109,7 +109,7 @@ def _require_match(request: Request, owner: Owner, older: Memory | None) -> None
 
 def _store(principal: Principal, body: fact_schemas.FactItem | fact_schemas.FactBody, **options: Any) -> StoredFact:
     """Store a fact for the application and the agent of a key. External ids of a bound key are those of its agent."""
-    owner = owner_of(principal, body.app_id, body.project_id)
+    owner = owner_of(principal, body.app_id or "default", body.project_id or "default")
     fact = body.fact()
     fact = replace(fact, agent_id=agent_of(principal, fact.agent_id) or "")
     return store_fact(owner, fact, Source("tool", Actor.key(principal), principal.agent_id), **options)

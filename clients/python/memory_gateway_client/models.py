@@ -22,6 +22,7 @@ __all__ = [
     "AddedMessages",
     "ApiHealth",
     "Attachment",
+    "BulkResult",
     "CalledFunction",
     "Category",
     "ContentItem",
@@ -37,6 +38,8 @@ __all__ = [
     "ErasureReceipt",
     "EventType",
     "Explanation",
+    "FactItem",
+    "FactOut",
     "FieldProblem",
     "FlushBackend",
     "Flushed",
@@ -84,6 +87,7 @@ __all__ = [
     "SenderDeletion",
     "Session",
     "SessionDecision",
+    "SimilarMemory",
     "SkippedMessage",
     "ToolCall",
     "TrashItem",
@@ -119,10 +123,8 @@ EventType = Literal[
     "session.flushed",
     "session.deleted",
     "session.restored",
-    "session.expired",
     "memory.added",
     "memory.deleted",
-    "memory.expired",
     "memory.restored",
     "memory.overridden",
     "memory.override_undone",
@@ -323,6 +325,12 @@ class SearchResult(Model):
     raw: dict[str, Any]
     """The engine's own record, without file contents. Its fields depend on the engine. Empty if the request has `raw`
     false."""
+    tags: list[str] | None = None
+    """The tags. Absent without any."""
+    metadata: dict[str, Any] | None = None
+    """The metadata that your application gave. Absent without any."""
+    external_id: str | None = None
+    """The id that your application gave it. Absent without one."""
     explain: Explanation | None = None
     """The reasons for this result. Absent unless requested."""
     context: Context | None = None
@@ -453,10 +461,60 @@ class Memory(Model):
     """The id of the active override; null without one."""
     deleted_at: datetime | None
     """When the memory was deleted; null if it was not, or only with its session."""
+    tags: list[str] | None = None
+    """The tags. Absent without any."""
+    metadata: dict[str, Any] | None = None
+    """The metadata that your application gave. Absent without any."""
+    external_id: str | None = None
+    """The id that your application gave it. Absent without one."""
     expires_at: datetime | None = None
     """When it ends. Absent if it does not."""
-    state: str | None = None
-    """Its own state, apart from that of its session."""
+
+
+class SimilarMemory(Model):
+    """An older memory with similar words, which the new one may replace."""
+
+    id: str
+    """The id of the memory."""
+    text: str
+    """The beginning of its text."""
+    created_at: datetime
+    """When it was said."""
+
+
+class FactOut(Model):
+    """A stored fact."""
+
+    memory: Memory
+    """The memory as it is now."""
+    action: str
+    """`created`, `updated` (an older memory of the same `external_id`, or of the same text), or `unchanged`."""
+    similar: list[SimilarMemory]
+    """Other notes with similar words, the nearest first; at most three."""
+    replaces: list[str]
+    """The ids of older memories that this one replaces by rule: searches show it before them."""
+    redacted: dict[str, int] | None = None
+    """The number of values that were masked, by kind. Absent if there are none."""
+
+
+class BulkResult(Model):
+    """The result of one fact."""
+
+    index: int
+    """Its position in the request, from 0."""
+    status: int
+    """The HTTP status that it would have alone."""
+    id: str | None = None
+    """The id of the memory. Absent for an error."""
+    action: str | None = None
+    redacted: dict[str, int] | None = None
+    """The number of values that were masked, by kind. Absent if there are none."""
+    code: str | None = None
+    """The error for programs. Absent without one."""
+    detail: str | None = None
+    """What happened and what to do. Absent without an error."""
+    errors: list[FieldProblem] | None = None
+    """The invalid fields of the fact. Absent without an error."""
 
 
 class MemoryEvent(Model):
@@ -498,8 +556,8 @@ class Override(Versioned):
 
     memory_id: str
     """The id of the memory."""
-    override_id: str | None
-    """The id of the override; null if only the expiry was set."""
+    override_id: str
+    """The id of the override."""
     status: str
     """`active`, or `undone` after it was undone."""
     copies: list[str] | None = None
@@ -566,10 +624,6 @@ class TrashItem(Model):
     """The reason of the deletion; may be empty."""
     deleted_at: datetime
     """When it was deleted. It is purged some days later; ask the operator."""
-    state: str | None = None
-    """`expired`: its time passed."""
-    expires_at: datetime | None = None
-    """When it expired, or would have. Absent without a time."""
 
 
 class AddedMessages(Model):
@@ -680,10 +734,6 @@ class Session(Versioned):
     """When the memories of the last flush can be found; null if unknown."""
     deleted_at: datetime | None
     """When the session was deleted; null if it was not."""
-    expires_at: datetime | None = None
-    """When it ends. Absent if it does not."""
-    state: str | None = None
-    """`expired`: its time passed."""
     remote: RemoteState
     """How far the session is at the remote."""
 
@@ -989,6 +1039,36 @@ class WebhookDelivery(Model):
     """When it is tried next; null unless `status` is `pending`."""
 
 
+class FactItem(Model):
+    """A fact of a bulk request."""
+
+    text: str
+    """What to remember. Store one thing at a time, in words that need no context."""
+    category: Category | None = None
+    """The kind of memory. Absent: `user_memory_fact`."""
+    importance: float | None = None
+    """How important it is, 1 for the highest. Absent: 0.7."""
+    tags: list[str] | None = None
+    """Words to find it by, each once."""
+    metadata: dict[str, Any] | None = None
+    """Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it."""
+    external_id: str | None = None
+    """Your id of this fact. The same id again changes the memory; one that a person deleted is refused (409
+    `deleted_by_person`)."""
+    created_at: datetime | None = None
+    """When it was said. Absent: now."""
+    expires_at: datetime | None = None
+    """When it ends, in the future. Absent or null: never."""
+    agent_id: str | None = None
+    """The agent that stores it, and which alone finds it then. Absent: none."""
+    session_id: str | None = None
+    """The session that it belongs to. Absent: `memory_edit:{user_id}`."""
+    app_id: str | None = None
+    """The application of its scope. Absent: `default`."""
+    project_id: str | None = None
+    """The project of its scope. Absent: `default`."""
+
+
 class ContentItem(Model):
     """One part of a message: a text, or a file at an address (`uri`) or as `base64`. `uri` overrides `base64`."""
 
@@ -1025,8 +1105,10 @@ class Message(Model):
     """The tools that the agent called with this message."""
     tool_call_id: str | None = None
     """For role `tool`: the id of the call that this message answers."""
-    expires_at: datetime | None = None
-    """When its memory expires and goes to the trash. Absent: never, or with its session."""
+    tags: list[str] | None = None
+    """Words to find its memories by, each once."""
+    metadata: dict[str, Any] | None = None
+    """Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it."""
     content: str | list[ContentItem] | None = None
     """The text, or the parts of the message. It may be empty if there are `tool_calls`, which then are the text."""
 

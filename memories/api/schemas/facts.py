@@ -17,6 +17,8 @@ from memories.services.manual import DEFAULT_IMPORTANCE, MAX_TEXT_CHARS, NewFact
 from store.categories import CATEGORIES, Category
 
 MAX_FACTS = 500
+_CLEARED: Final = frozenset({"tags", "metadata", "expires_at"})
+"""The fields whose null clears what an older memory has."""
 
 
 class _Fact(BaseModel):
@@ -24,8 +26,10 @@ class _Fact(BaseModel):
         description="What to remember. Store one thing at a time, in words that need no context.",
         examples=["I prefer short answers."],
     )
-    category: Category = Field(CATEGORIES[0], description="The kind of memory.")
-    importance: Importance = Field(DEFAULT_IMPORTANCE, description="How important it is, 1 for the highest.")
+    category: Category | None = Field(None, description=f"The kind of memory. Absent: `{CATEGORIES[0]}`.")
+    importance: Importance | None = Field(
+        None, description=f"How important it is, 1 for the highest. Absent: {DEFAULT_IMPORTANCE}."
+    )
     tags: Tags | None = Field(None, description="Words to find it by, each once.", examples=[["style"]])
     metadata: Metadata | None = Field(
         None,
@@ -50,10 +54,11 @@ class _Fact(BaseModel):
     )
 
     def fact(self) -> NewFact:
+        given = {name for name in self.model_fields_set if name in _CLEARED or getattr(self, name) is not None}
         return NewFact(
             text=self.text,
-            category=self.category,
-            importance=self.importance,
+            category=self.category or CATEGORIES[0],
+            importance=DEFAULT_IMPORTANCE if self.importance is None else self.importance,
             agent_id=self.agent_id or "",
             session_id=self.session_id or "",
             tags=self.tags or (),
@@ -61,7 +66,7 @@ class _Fact(BaseModel):
             external_id=self.external_id or "",
             created_at=self.created_at,
             expires_at=self.expires_at,
-            given=frozenset(self.model_fields_set),
+            given=given,
         )
 
 
@@ -72,8 +77,8 @@ class FactBody(_Fact, ScopedBody):
 class FactItem(_Fact, Body):
     """A fact of a bulk request."""
 
-    app_id: Name = Field("default", description="The application of its scope.")
-    project_id: Name = Field("default", description="The project of its scope.")
+    app_id: Name | None = Field(None, description="The application of its scope. Absent: `default`.")
+    project_id: Name | None = Field(None, description="The project of its scope. Absent: `default`.")
 
 
 class _FactItems:
