@@ -213,7 +213,13 @@ export interface paths {
          */
         get: operations["list_memories"];
         put?: never;
-        post?: never;
+        /**
+         * Store a memory
+         * @description Store a fact in one call, without a message. Searches find it at once.
+         *
+         *     With an `external_id` that is known, its memory is changed; `If-Match` then names the ETag that it must have.
+         */
+        post: operations["store_memory"];
         /**
          * Delete the messages of a sender
          * @description Move the messages of one sender, and what was derived from them, to the trash. Others' messages stay.
@@ -251,9 +257,7 @@ export interface paths {
         head?: never;
         /**
          * Override a memory
-         * @description Replace the text, the category or the importance of a memory, or set when it expires.
-         *
-         *     The original text stays in its history.
+         * @description Replace the text, the category or the importance of a memory. The original stays in its history.
          */
         patch: operations["override_memory"];
         trace?: never;
@@ -290,8 +294,6 @@ export interface paths {
         /**
          * Restore a memory
          * @description Restore a memory from the trash with the copies deleted with it, or one that a newer memory superseded.
-         *
-         *     One that has expired needs a new `expires_at`, or null.
          */
         post: operations["restore_memory"];
         delete?: never;
@@ -316,6 +318,28 @@ export interface paths {
          *     A failed request can be repeated: messages that the session already has are not stored again.
          */
         post: operations["add_messages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memories/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Store many memories
+         * @description Store up to 500 facts, each by itself: an error of one leaves the others as they are.
+         *
+         *     A failed request can be repeated: what is stored already is unchanged then.
+         */
+        post: operations["store_memories"];
         delete?: never;
         options?: never;
         head?: never;
@@ -574,8 +598,6 @@ export interface paths {
         /**
          * Restore a session
          * @description Restore a session from the trash. Memories that were deleted one by one stay there.
-         *
-         *     One that has expired needs a new `expires_at`, or null.
          */
         post: operations["restore_session"];
         delete?: never;
@@ -886,11 +908,6 @@ export interface components {
              * @example Asia/Shanghai
              */
             timezone?: string | null;
-            /**
-             * Expires At
-             * @description When the session expires and goes to the trash with all its memories. Absent: as before; null: never.
-             */
-            expires_at?: string | null;
         };
         /**
          * AddData
@@ -1054,6 +1071,89 @@ export interface components {
             user_memory: components["schemas"]["UserMemoryContent"] | null;
             /** @description The work document; null while it is disabled. */
             work_memory: components["schemas"]["WorkProfileContent"] | null;
+        };
+        /**
+         * BulkBody
+         * @description Facts to store, each by itself.
+         */
+        BulkBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Memories
+             * @description The facts. Each has its own result; none waits for another.
+             * @example [
+             *       {
+             *         "external_id": "crm-18",
+             *         "text": "The customer pays by invoice."
+             *       }
+             *     ]
+             */
+            memories: components["schemas"]["FactItem"][];
+        };
+        /**
+         * BulkOut
+         * @description The results of facts, in their order.
+         */
+        BulkOut: {
+            /**
+             * Results
+             * @description One for each fact.
+             */
+            results: components["schemas"]["BulkResult"][];
+        };
+        /**
+         * BulkResult
+         * @description The result of one fact.
+         */
+        BulkResult: {
+            /**
+             * Index
+             * @description Its position in the request, from 0.
+             * @example 0
+             */
+            index: number;
+            /**
+             * Status
+             * @description The HTTP status that it would have alone.
+             * @example 201
+             */
+            status: number;
+            /**
+             * Id
+             * @description The id of the memory. Absent for an error.
+             */
+            id?: string | null;
+            /** Action */
+            action?: ("created" | "updated" | "unchanged") | null;
+            /**
+             * Redacted
+             * @description The number of values that were masked, by kind. Absent if there are none.
+             */
+            redacted?: {
+                [key: string]: number;
+            } | null;
+            /**
+             * Code
+             * @description The error for programs. Absent without one.
+             * @example null
+             */
+            code?: string | null;
+            /**
+             * Detail
+             * @description What happened and what to do. Absent without an error.
+             * @example null
+             */
+            detail?: string | null;
+            /**
+             * Errors
+             * @description The invalid fields of the fact. Absent without an error.
+             * @example null
+             */
+            errors?: components["schemas"]["FieldProblem"][] | null;
         };
         /**
          * CalledFunction
@@ -1609,6 +1709,205 @@ export interface components {
             ingest_uri?: string | null;
         };
         /**
+         * FactBody
+         * @description A fact to store.
+         */
+        FactBodyRequest: {
+            /**
+             * App Id
+             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
+             */
+            app_id?: string;
+            /**
+             * Project Id
+             * @description The project within the application. Default: `"default"`.
+             */
+            project_id?: string;
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Text
+             * @description What to remember. Store one thing at a time, in words that need no context.
+             * @example I prefer short answers.
+             */
+            text: string;
+            /**
+             * Category
+             * @description The kind of memory. Absent: `user_memory_fact`.
+             */
+            category?: ("user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others") | null;
+            /**
+             * Importance
+             * @description How important it is, 1 for the highest. Absent: 0.7.
+             */
+            importance?: number | null;
+            /**
+             * Tags
+             * @description Words to find it by, each once.
+             * @example [
+             *       "style"
+             *     ]
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.
+             * @example {
+             *       "source": "settings"
+             *     }
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * External Id
+             * @description Your id of this fact. The same id again changes the memory; one that a person deleted is refused (409 `deleted_by_person`).
+             * @example crm-17
+             */
+            external_id?: string | null;
+            /**
+             * Created At
+             * @description When it was said. Absent: now.
+             * @example null
+             */
+            created_at?: string | null;
+            /**
+             * Expires At
+             * @description When it ends, in the future. Absent or null: never.
+             * @example null
+             */
+            expires_at?: string | null;
+            /**
+             * Agent Id
+             * @description The agent that stores it, and which alone finds it then. Absent: none.
+             * @example null
+             */
+            agent_id?: string | null;
+            /**
+             * Session Id
+             * @description The session that it belongs to. Absent: `memory_edit:{user_id}`.
+             * @example null
+             */
+            session_id?: string | null;
+        };
+        /**
+         * FactItem
+         * @description A fact of a bulk request.
+         */
+        FactItem: {
+            /**
+             * Text
+             * @description What to remember. Store one thing at a time, in words that need no context.
+             * @example I prefer short answers.
+             */
+            text: string;
+            /**
+             * Category
+             * @description The kind of memory. Absent: `user_memory_fact`.
+             */
+            category?: ("user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others") | null;
+            /**
+             * Importance
+             * @description How important it is, 1 for the highest. Absent: 0.7.
+             */
+            importance?: number | null;
+            /**
+             * Tags
+             * @description Words to find it by, each once.
+             * @example [
+             *       "style"
+             *     ]
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.
+             * @example {
+             *       "source": "settings"
+             *     }
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * External Id
+             * @description Your id of this fact. The same id again changes the memory; one that a person deleted is refused (409 `deleted_by_person`).
+             * @example crm-17
+             */
+            external_id?: string | null;
+            /**
+             * Created At
+             * @description When it was said. Absent: now.
+             * @example null
+             */
+            created_at?: string | null;
+            /**
+             * Expires At
+             * @description When it ends, in the future. Absent or null: never.
+             * @example null
+             */
+            expires_at?: string | null;
+            /**
+             * Agent Id
+             * @description The agent that stores it, and which alone finds it then. Absent: none.
+             * @example null
+             */
+            agent_id?: string | null;
+            /**
+             * Session Id
+             * @description The session that it belongs to. Absent: `memory_edit:{user_id}`.
+             * @example null
+             */
+            session_id?: string | null;
+            /**
+             * App Id
+             * @description The application of its scope. Absent: `default`.
+             */
+            app_id?: string | null;
+            /**
+             * Project Id
+             * @description The project of its scope. Absent: `default`.
+             */
+            project_id?: string | null;
+        };
+        /**
+         * FactOut
+         * @description A stored fact.
+         */
+        FactOut: {
+            /** @description The memory as it is now. */
+            memory: components["schemas"]["MemoryOut"];
+            /**
+             * Action
+             * @description `created`, `updated` (an older memory of the same `external_id`, or of the same text), or `unchanged`.
+             * @example created
+             * @enum {string}
+             */
+            action: "created" | "updated" | "unchanged";
+            /**
+             * Similar
+             * @description Other notes with similar words, the nearest first; at most three.
+             * @example []
+             */
+            similar: components["schemas"]["SimilarMemory"][];
+            /**
+             * Replaces
+             * @description The ids of older memories that this one replaces by rule: searches show it before them.
+             * @example []
+             */
+            replaces: string[];
+            /**
+             * Redacted
+             * @description The number of values that were masked, by kind. Absent if there are none.
+             */
+            redacted?: {
+                [key: string]: number;
+            } | null;
+        };
+        /**
          * FieldProblem
          * @description An invalid field of a request.
          */
@@ -1759,7 +2058,7 @@ export interface components {
              * @example delete
              * @enum {string}
              */
-            action: "original" | "override" | "override_undo" | "delete" | "expire" | "restore" | "superseded";
+            action: "original" | "override" | "override_undo" | "delete" | "restore" | "superseded";
             /**
              * By
              * @description Who did it: `key`, `token`, `operator`, `command`, `system` or `engine`; empty if unknown.
@@ -1936,6 +2235,32 @@ export interface components {
             confidence: "high" | "low";
         };
         /**
+         * MemoryBody
+         * @description The session and scope of a memory, to tell equal ids apart.
+         */
+        MemoryBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Session Id
+             * @description The memory's session, to check that it is the right one.
+             */
+            session_id?: string | null;
+            /**
+             * App Id
+             * @description The memory's application. Required only if the id exists in several scopes.
+             */
+            app_id?: string | null;
+            /**
+             * Project Id
+             * @description The memory's project. Required only if the id exists in several scopes.
+             */
+            project_id?: string | null;
+        };
+        /**
          * MemoryDetail
          * @description A memory and its history.
          */
@@ -2057,17 +2382,31 @@ export interface components {
              */
             deleted_at: string | null;
             /**
+             * Tags
+             * @description The tags. Absent without any.
+             * @example null
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description The metadata that your application gave. Absent without any.
+             * @example null
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * External Id
+             * @description The id that your application gave it. Absent without one.
+             * @example null
+             */
+            external_id?: string | null;
+            /**
              * Expires At
              * @description When it ends. Absent if it does not.
              * @example null
              */
             expires_at?: string | null;
-            /**
-             * State
-             * @description Its own state, apart from that of its session.
-             * @example live
-             */
-            state?: ("live" | "trashed" | "superseded" | "expired") | null;
         };
         /**
          * MemoryPage
@@ -2085,38 +2424,6 @@ export interface components {
              * @example null
              */
             next_cursor: string | null;
-        };
-        /**
-         * MemoryRestoreBody
-         * @description The session and scope of a memory, and when it expires after it is restored.
-         */
-        MemoryRestoreBodyRequest: {
-            /**
-             * User Id
-             * @description The caller's user id. Required with `user_key` only.
-             */
-            user_id?: string | null;
-            /**
-             * Session Id
-             * @description The memory's session, to check that it is the right one.
-             */
-            session_id?: string | null;
-            /**
-             * App Id
-             * @description The memory's application. Required only if the id exists in several scopes.
-             */
-            app_id?: string | null;
-            /**
-             * Project Id
-             * @description The memory's project. Required only if the id exists in several scopes.
-             */
-            project_id?: string | null;
-            /**
-             * Expires At
-             * @description When it expires again; null for never. Required for a memory that has expired. Absent: as before.
-             * @example null
-             */
-            expires_at?: string | null;
         };
         /**
          * MessageIn
@@ -2160,16 +2467,64 @@ export interface components {
              */
             tool_call_id?: string | null;
             /**
-             * Expires At
-             * @description When its memory expires and goes to the trash. Absent: never, or with its session.
+             * Tags
+             * @description Words to find its memories by, each once.
              */
-            expires_at?: string | null;
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
             /**
              * Content
              * @description The text, or the parts of the message. It may be empty if there are `tool_calls`, which then are the text.
              * @example I prefer short answers.
              */
             content?: string | components["schemas"]["ContentItemIn"][] | null;
+        };
+        /**
+         * MetadataComparison
+         * @description Conditions on a value of the metadata, or on an item of a list there, which all must hold.
+         */
+        MetadataComparison: {
+            /**
+             * Eq
+             * @description Equal to this value.
+             */
+            eq?: string | number | boolean | null;
+            /**
+             * Gt
+             * @description Greater than this value.
+             */
+            gt?: string | number;
+            /**
+             * Gte
+             * @description Greater than or equal to this value.
+             */
+            gte?: string | number;
+            /**
+             * Lt
+             * @description Less than this value.
+             */
+            lt?: string | number;
+            /**
+             * Lte
+             * @description Less than or equal to this value.
+             */
+            lte?: string | number;
+            /**
+             * In
+             * @description Equal to one of these values.
+             */
+            in?: (string | number | boolean | null)[];
+            /**
+             * Exists
+             * @description Whether the memory has the key.
+             */
+            exists?: boolean;
         };
         /**
          * Milestone
@@ -2318,6 +2673,37 @@ export interface components {
             secret: string;
         };
         /**
+         * NumberComparison
+         * @description Conditions on the importance, which all must hold.
+         */
+        NumberComparison: {
+            /**
+             * Eq
+             * @description Equal to this value.
+             */
+            eq?: number;
+            /**
+             * Gt
+             * @description Greater than this value.
+             */
+            gt?: number;
+            /**
+             * Gte
+             * @description Greater than or equal to this value.
+             */
+            gte?: number;
+            /**
+             * Lt
+             * @description Less than this value.
+             */
+            lt?: number;
+            /**
+             * Lte
+             * @description Less than or equal to this value.
+             */
+            lte?: number;
+        };
+        /**
          * OverrideOut
          * @description An override of a memory.
          */
@@ -2330,9 +2716,10 @@ export interface components {
             memory_id: string;
             /**
              * Override Id
-             * @description The id of the override; null if only the expiry was set.
+             * @description The id of the override.
+             * @example o_ddbaee472c597a5f32000746dc22019b
              */
-            override_id: string | null;
+            override_id: string;
             /**
              * Status
              * @description `active`, or `undone` after it was undone.
@@ -2371,7 +2758,7 @@ export interface components {
         };
         /**
          * OverrideBody
-         * @description The parts of a memory to override: one of `override_text`, `category`, `importance`; or when it expires.
+         * @description The parts of a memory to override: at least one of `override_text`, `category` and `importance`.
          */
         PatchedOverrideBodyRequest: {
             /**
@@ -2411,11 +2798,6 @@ export interface components {
              */
             importance?: number | null;
             /**
-             * Expires At
-             * @description When it expires; null for never. Absent: as before. It is no override, and no undo ends it.
-             */
-            expires_at?: string | null;
-            /**
              * Copies
              * @description True overrides its copies too. Copies are memories of the same text, sender and role, which searches show as one. Default: `false`.
              */
@@ -2426,7 +2808,7 @@ export interface components {
             category: string;
         } | {
             importance: number;
-        } | unknown;
+        };
         /**
          * UserMemoryPatch
          * @description Changes of the user document.
@@ -2675,7 +3057,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone")[] | null;
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "memory.added" | "memory.deleted" | "memory.restored" | "memory.overridden" | "memory.override_undone")[] | null;
             /**
              * Is Enabled
              * @description False stops deliveries: events of this time are not reported, pending deliveries wait.
@@ -3943,6 +4325,8 @@ export interface components {
         /**
          * SearchFilter
          * @description Conditions, which all must hold. A plain value means `eq`; times are Unix milliseconds or ISO 8601.
+         *
+         *     `metadata.KEY` compares one key, such as `{"metadata.place.city": {"in": ["Oslo"]}}`.
          */
         SearchFilter: {
             /**
@@ -3955,6 +4339,11 @@ export interface components {
              * @description Filters; at least one must hold.
              */
             OR?: components["schemas"]["SearchFilter"][];
+            /**
+             * Not
+             * @description Filters that all must fail.
+             */
+            NOT?: components["schemas"]["SearchFilter"] | components["schemas"]["SearchFilter"][];
             /**
              * Session Id
              * @description The memory's session.
@@ -3985,6 +4374,53 @@ export interface components {
              * @description The type: `Conversation` for episodes.
              */
             type?: string | components["schemas"]["TypeComparison"];
+            /**
+             * Created At
+             * @description Another name of `timestamp`.
+             */
+            created_at?: number | string | components["schemas"]["TimeComparison"];
+            /**
+             * Category
+             * @description The category.
+             */
+            category?: string | components["schemas"]["TypeComparison"];
+            /**
+             * Importance
+             * @description The importance.
+             */
+            importance?: number | components["schemas"]["NumberComparison"];
+            /**
+             * Agent Id
+             * @description The agent; empty for none.
+             */
+            agent_id?: string | components["schemas"]["TypeComparison"];
+            /**
+             * Role
+             * @description The role of the memory's message.
+             */
+            role?: string | components["schemas"]["TypeComparison"];
+            /**
+             * Tags
+             * @description A tag, or a list: one of them is enough.
+             */
+            tags?: string | string[] | components["schemas"]["TagComparison"];
+            /**
+             * Metadata
+             * @description Conditions by key, whose parts are separated by dots. `metadata.KEY` means the same.
+             */
+            metadata?: {
+                [key: string]: string | number | boolean | components["schemas"]["MetadataComparison"] | null;
+            };
+        } & {
+            [key: string]: (string | number | boolean | null) | {
+                eq?: string | number | boolean | null;
+                in?: (string | number | boolean | null)[];
+                exists?: boolean;
+                gt?: string | number;
+                gte?: string | number;
+                lt?: string | number;
+                lte?: string | number;
+            };
         };
         /**
          * SearchMeta
@@ -4187,6 +4623,26 @@ export interface components {
             raw: {
                 [key: string]: unknown;
             };
+            /**
+             * Tags
+             * @description The tags. Absent without any.
+             * @example null
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description The metadata that your application gave. Absent without any.
+             * @example null
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * External Id
+             * @description The id that your application gave it. Absent without one.
+             * @example null
+             */
+            external_id?: string | null;
             /** @description The reasons for this result. Absent unless requested. */
             explain?: components["schemas"]["Explanation"] | null;
             /** @description The memories around it. Absent unless requested. */
@@ -4264,6 +4720,27 @@ export interface components {
              * @example asked to be forgotten
              */
             reason?: string | null;
+        };
+        /**
+         * SessionBody
+         * @description The scope of the session.
+         */
+        SessionBodyRequest: {
+            /**
+             * App Id
+             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
+             */
+            app_id?: string;
+            /**
+             * Project Id
+             * @description The project within the application. Default: `"default"`.
+             */
+            project_id?: string;
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
         };
         /**
          * SessionDecided
@@ -4370,18 +4847,6 @@ export interface components {
              * @example null
              */
             deleted_at: string | null;
-            /**
-             * Expires At
-             * @description When it ends. Absent if it does not.
-             * @example null
-             */
-            expires_at?: string | null;
-            /**
-             * State
-             * @description `expired`: its time passed.
-             * @example live
-             */
-            state?: ("live" | "trashed" | "expired") | null;
             /** @description How far the session is at the remote. */
             remote: components["schemas"]["RemoteView"];
         };
@@ -4403,31 +4868,29 @@ export interface components {
             next_cursor: string | null;
         };
         /**
-         * SessionRestoreBody
-         * @description The scope of the session, and when it expires after it is restored.
+         * SimilarMemory
+         * @description An older memory with similar words, which the new one may replace.
          */
-        SessionRestoreBodyRequest: {
+        SimilarMemory: {
             /**
-             * App Id
-             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
+             * Id
+             * @description The id of the memory.
+             * @example 613144a3-5245-5052-80e6-47a15e6817f1
              */
-            app_id?: string;
+            id: string;
             /**
-             * Project Id
-             * @description The project within the application. Default: `"default"`.
+             * Text
+             * @description The beginning of its text.
+             * @example I like short answers.
              */
-            project_id?: string;
+            text: string;
             /**
-             * User Id
-             * @description The caller's user id. Required with `user_key` only.
+             * Created At
+             * Format: date-time
+             * @description When it was said.
+             * @example 2026-06-10T10:00:00+00:00
              */
-            user_id?: string | null;
-            /**
-             * Expires At
-             * @description When it expires again; null for never. Required for one that has expired. Absent: as before.
-             * @example null
-             */
-            expires_at?: string | null;
+            created_at: string;
         };
         /**
          * SkippedMessage
@@ -4463,6 +4926,27 @@ export interface components {
              * @example 59
              */
             bytes: number;
+        };
+        /**
+         * TagComparison
+         * @description Conditions on the tags, which all must hold.
+         */
+        TagComparison: {
+            /**
+             * Any
+             * @description At least one of these tags.
+             */
+            any?: string[];
+            /**
+             * All
+             * @description All of these tags.
+             */
+            all?: string[];
+            /**
+             * None
+             * @description None of these tags.
+             */
+            none?: string[];
         };
         /**
          * TeamMember
@@ -4839,17 +5323,6 @@ export interface components {
              * @example 2026-06-10T10:00:00+00:00
              */
             deleted_at: string;
-            /**
-             * State
-             * @description `expired`: its time passed.
-             * @example trashed
-             */
-            state?: ("trashed" | "expired") | null;
-            /**
-             * Expires At
-             * @description When it expired, or would have. Absent without a time.
-             */
-            expires_at?: string | null;
         };
         /**
          * TrashPage
@@ -5038,7 +5511,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone")[];
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "memory.added" | "memory.deleted" | "memory.restored" | "memory.overridden" | "memory.override_undone")[];
         };
         /**
          * WebhookDeliveryPage
@@ -5926,6 +6399,8 @@ export interface operations {
                 category?: "user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others";
                 /** @description The `next_cursor` of the page before. Absent: the first page. */
                 cursor?: string;
+                /** @description Conditions that memories must meet, as JSON: the `filters` of `POST /memories/search`, such as `{"tags": ["style"]}`. */
+                filters?: string;
                 /** @description The size of a page. */
                 limit?: number;
                 /** @description Only memories of this type. */
@@ -5960,6 +6435,56 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    store_memory: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
+                "Idempotency-Key"?: string;
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FactBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The older memory of the same id or text. */
+            200: {
+                headers: {
+                    /** @description The result is that of an earlier request with this `Idempotency-Key`. */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FactOut"];
+                };
+            };
+            /** @description The new memory. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FactOut"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6194,7 +6719,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["MemoryRestoreBodyRequest"];
+                "application/json": components["schemas"]["MemoryBodyRequest"];
             };
         };
         responses: {
@@ -6257,6 +6782,42 @@ export interface operations {
             502: components["responses"]["502"];
             503: components["responses"]["503"];
             507: components["responses"]["507"];
+        };
+    };
+    store_memories: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description A result for each fact. */
+            200: {
+                headers: {
+                    /** @description The result is that of an earlier request with this `Idempotency-Key`. */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkOut"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
         };
     };
     make_context: {
@@ -6861,7 +7422,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["SessionRestoreBodyRequest"];
+                "application/json": components["schemas"]["SessionBodyRequest"];
             };
         };
         responses: {
