@@ -23,6 +23,31 @@ MONTHS: Final = {
     for name in names.split()
 }  # fmt: skip
 """The folded English and German names of months and their numbers, 1 for January."""
+ROMANCE_MONTHS: Final = {
+    name: number
+    for number, names in enumerate(
+        (
+            "enero janvier janeiro", "febrero fevrier fevereiro", "marzo mars marco", "abril avril", "mayo mai maio",
+            "junio juin junho", "julio juillet julho", "agosto aout", "septiembre setiembre septembre setembro",
+            "octubre octobre outubro", "noviembre novembre novembro", "diciembre decembre dezembro",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}  # fmt: skip
+"""The folded Spanish, French and Portuguese names of months."""
+_ALL_MONTHS: Final = {**MONTHS, **ROMANCE_MONTHS}
+_FIRST_DAYS = """
+first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
+sixteenth seventeenth eighteenth nineteenth twentieth
+"""
+_WRITTEN_DAYS: Final = {
+    name: number
+    for number, name in enumerate(
+        [*_FIRST_DAYS.split(), *(f"twenty-{name}" for name in _FIRST_DAYS.split()[:9]), "thirtieth", "thirty-first"],
+        start=1,
+    )
+}
 
 
 def _any_of(names: Iterable[str]) -> str:
@@ -37,6 +62,10 @@ _PLAIN_NAMES = (
     "january|february|april|june|july|august|september|october|november|december"
     "|januar|februar|marz|maerz|juni|juli|oktober|dezember"
 )
+_ROMANCE_NAME = f"(?P<name>{_any_of(ROMANCE_MONTHS)})"
+# Alone these have no other meaning; "marzo", "mars", "mai", "mayo", "julio" and "marco" are names or words too.
+_ROMANCE_PLAIN = _any_of(ROMANCE_MONTHS.keys() - {"marzo", "mars", "marco", "mayo", "mai", "julio"})
+_WRITTEN_DAY = f"(?P<written>{_any_of(_WRITTEN_DAYS)})"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY_ENGLISH = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _HAN_DIGITS: Final = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"〇": 0}
@@ -57,6 +86,18 @@ _PATTERNS: Final = tuple(
         rf"(?<![\w.:])(?P<day>[0-3]?\d)\.\s?{_NAME_AFTER_DOT}(?![\w])(?:\s+{_YEAR}(?!\d))?",
         rf"\b{_NAME}\s+{_DAY_ENGLISH}(?![\w:])(?:,?\s+{_YEAR}(?!\d))?",
         rf"\b{_NAME},?\s+(?:of\s+)?{_YEAR}(?!\d)",
+        rf"\b{_WRITTEN_DAY}\s+(?:of\s+)?{_NAME}(?![\w])(?:,?\s+{_YEAR}(?!\d))?",
+        rf"\b{_NAME}\s+(?:the\s+)?{_WRITTEN_DAY}\b(?:,?\s+{_YEAR}(?!\d))?",
+        (
+            rf"(?<![\w.:])(?P<day>[0-3]?\d)(?:er|o)?\s+(?:de\s+)?{_ROMANCE_NAME}(?!\w)(?:,?\s+(?:del?\s+)?{_YEAR}(?!\d))?"
+        ),
+        rf"\b(?P<written>primero|premier|primeiro)\s+(?:de\s+)?{_ROMANCE_NAME}(?!\w)",
+        rf"\b{_ROMANCE_NAME}\s+(?:del?\s+)?{_YEAR}(?!\d)",
+        rf"\b(?P<name>{_ROMANCE_PLAIN})\b",
+        (
+            r"(?<=\b(?:en|em)\s)(?P<name>marzo|mars|marco|mayo|mai|julio)\b"
+            r"|(?<=\bmois\sde\s)(?P<name2>mars|mai)\b|(?<=\bmes\sde\s)(?P<name3>marzo|mayo|julio|marco)\b"
+        ),
         rf"\b(?P<name>{_PLAIN_NAMES})\b",
         (
             r"(?<=\b(?:in|of|by)\s)(?P<name>may|march)\b|(?<=\b(?:last|next|this|late)\s)(?P<name2>may|march)\b"
@@ -64,7 +105,7 @@ _PATTERNS: Final = tuple(
         ),
         rf"(?<![\w/.-])(?P<a>[0-3]?\d)(?P<sign>[/-])(?P<b>[0-3]?\d)(?P=sign){_YEAR}(?![\w-])",
         r"(?<![\w/.-])(?P<a>[0-3]?\d)/(?P<b>[0-3]?\d)/(?P<shortyear>\d\d)(?![\w/])",
-        r"(?<=\bon\s)(?P<a>[0-3]?\d)/(?P<b>[0-3]?\d)(?![\w/%.]|\s?%)",
+        r"(?:(?<=\b(?:on|el|le|du|em|no)\s)|(?<=\bdia\s))(?P<a>[0-3]?\d)/(?P<b>[0-3]?\d)(?![\w/%.]|\s?%)",
         rf"(?<![\w.])(?P<day>[0-3]?\d)(?P<dotted>\.)\s?(?P<month>[0-3]?\d)\.\s?{_YEAR}(?!\d)",
         (
             r"(?<=\b(?:am|on|ab)\s)(?P<day>[0-3]?\d)\.(?P<month>[01]?\d)\.(?P<shortyear>\d\d)?(?!\w|\.\d)"
@@ -75,7 +116,7 @@ _PATTERNS: Final = tuple(
 
 # A fast check for possible dates: each alternative begins with a literal character. False positives are harmless.
 _HINTS = [r"19\d\d", r"20\d\d", "年", "月", *(rf"{digit}[./]\s?\d" for digit in range(10))]
-_HINT = re.compile("|".join([*_HINTS, *(rf"{name}(?!\w)" for name in MONTHS)]))
+_HINT = re.compile("|".join([*_HINTS, *(rf"{name}(?!\w)" for name in _ALL_MONTHS)]))
 _LEAP_YEAR = 2000
 _FIRST_SHORT_YEAR = 70  # "70" is 1970, "69" is 2069
 _BLANK = "\uffff"
@@ -107,8 +148,10 @@ def _tokens_of_match(match: re.Match[str]) -> list[str]:
         first, second = int(parts["a"]), int(parts["b"])
         return list(dict.fromkeys(tokens_of(year, first, second) + tokens_of(year, second, first)))
     name = parts.get("name") or parts.get("name2") or parts.get("name3")
-    month = MONTHS[name] if name else number_of(parts.get("month") or parts.get("month2") or parts.get("month3"))
+    month = _ALL_MONTHS[name] if name else number_of(parts.get("month") or parts.get("month2") or parts.get("month3"))
     day = number_of(parts.get("day") or parts.get("day2"))
+    if written := parts.get("written"):
+        day = _WRITTEN_DAYS.get(written, 1)
     # American dates with dots name the month first, which shows only where the other reading is no date.
     return tokens_of(year, month, day) or (tokens_of(year, day, month) if parts.get("dotted") else [])
 

@@ -4,6 +4,7 @@ English is the language of texts without other evidence. The stem of another lan
 reading of a word in one language never meets an English word: "care" is `car` in Spanish.
 """
 
+import re
 import threading
 from collections.abc import Iterable
 from functools import lru_cache
@@ -36,13 +37,14 @@ _STOP_WORDS: Final = {
     "french": "ai as au aux avec avez c ce ces cet cette comment d dans de des donc du elle elles en est et etait "
     "etre eu il ils j je l la le les leur leurs lui ma mais me mes moi mon n ne nos notre nous on ont ou par pas pour "
     "pourquoi qu quand que quel quelle quels qui sa sans se ses son sont suis sur ta te tes toi ton tu un une va vos "
-    "votre vous y",
+    "votre vous y combien quelles etais etaient sont cela ca chez dont fut lequel laquelle sera",
     "italian": "agli ai al alla alle anche che chi ci come con cosa da dai dal dalla de degli dei del della delle di "
     "dove e ed era fu gli ha hai hanno ho i il in io la le lei lo loro lui ma me mi mia mie miei mio ne nei nel nella "
     "noi non o per perche piu quale quando questa questo qui sei si sia siamo sono su sul sulla suo sua ti tra tu tuo "
     "tua un una uno vi voi",
     "portuguese": "a ao aos as com como da das de dela dele do dos e ela elas ele eles em era essa esse esta este eu "
     "foi ha isso isto ja la lhe mais mas me meu meus minha minhas muito na nao nas nem no nos nossa nosso o onde os ou "
+    "quanto quanta quantos quantas quais aonde sao foram estava estou era num numa nossos "
     "para pela pelo por porque qual quando que quem se sem ser seu seus sua suas tem tenho te teu tua um uma voce",
     "dutch": "aan al als bij dan dat de deze die dit een en er geen haar had hebben heb heeft hem het hij hoe hun "
     "ik in is je jij jullie kan maar me mij mijn met na naar niet nog nu of om omdat onder ons onze ook op over te tot "
@@ -61,6 +63,14 @@ _BITS: Final = {
     word: sum(1 << place for place, language in enumerate(LANGUAGES) if word in STOP_WORDS_OF[language])
     for word in frozenset().union(*STOP_WORDS_OF.values())
 }
+_FIRST_LETTERS: Final = re.compile(r"(?<!\S)[^\w\s]*([^\W\d_]+)")
+"""The letters that words begin with: `que` of "¿que", `qu` of "qu'ai-je", `it` of "it's"."""
+_PLURALS: Final = {
+    "spanish": (("ces", "z"),),
+    "portuguese": (("oes", "ao"), ("aes", "ao"), ("aos", "ao"), ("ais", "al"), ("eis", "el"), ("ois", "ol")),
+}
+_PARTICIPLE: Final = re.compile(r"ge(\w{3,}?)e?t")
+"""Of German verbs: "geschweisst" is "schweissen"."""
 _lock = threading.Lock()
 _stemmers = {language: snowballstemmer.stemmer(language) for language in _OTHERS}
 
@@ -77,13 +87,28 @@ def guess(words: Iterable[str]) -> str:
     return LANGUAGES[counts.index(max(counts))]
 
 
+def first_words(folded: str) -> list[str]:
+    """Return the words of a folded text that tell its language, without signs and what follows an apostrophe."""
+    return _FIRST_LETTERS.findall(folded)
+
+
 def foreign_stems(word: str, language: str) -> tuple[str, ...]:
     """Return the marked stems of a folded word in a language; in all of them if it is `UNKNOWN`, none in English."""
     return () if language == ENGLISH or len(word) > MAX_WORD_CHARS else _foreign_stems(word, language)
 
 
+def _singular(word: str, language: str) -> str:
+    """Return the singular that a stemmer does not know: "jueces" is "juez", "pães" "pão", "faróis" "farol"."""
+    for ending, replacement in _PLURALS.get(language, ()):
+        if len(word) > len(ending) and word.endswith(ending):
+            return word.removesuffix(ending) + replacement
+    participle = _PARTICIPLE.fullmatch(word) if language == "german" else None
+    return f"{participle[1]}en" if participle else word
+
+
 @lru_cache(maxsize=65_536)
 def _foreign_stems(word: str, language: str) -> tuple[str, ...]:
     with _lock:  # the stemmers are not thread-safe
-        stems = [str(_stemmers[one].stemWord(word)) for one in (_OTHERS if language == UNKNOWN else (language,))]
+        names = _OTHERS if language == UNKNOWN else (language,)
+        stems = [str(_stemmers[one].stemWord(_singular(word, one))) for one in names]
     return tuple(dict.fromkeys(f"{FOREIGN}{stem}" for stem in stems))

@@ -4,73 +4,39 @@ Patterns are matched with text that `normalize.fold` has folded.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from datetime import date, timedelta
-from typing import Final, NamedTuple, Self
+from datetime import date
+from typing import Final
 
 from store.text import dates
 from store.text import time_windows as windows
+from store.text.time_romance import ROMANCE
+from store.text.time_rules import (
+    SEASONS,
+    Language,
+    amount,
+    any_of,
+    calendar,
+    feast,
+    length,
+    month_day,
+    recent,
+    rule,
+    season,
+    simple,
+    this_or_last_weekend,
+    unit_in,
+    weekday_in,
+    which_weekday,
+    words_of,
+    year,
+)
 from store.text.time_windows import Window
 
-RECENT_DAYS: Final = 30
-
-
-class Rule(NamedTuple):
-    """A pattern and the windows that it means.
-
-    `is_duration`: it may be a duration ("in two weeks"), so its words stay in the text, and it means no time after a
-    verb of the past. `queries_only`: a message that says it means its own time.
-    """
-
-    pattern: re.Pattern[str]
-    windows: Callable[[date, dict[str, str]], list[Window]]
-    needs: tuple[str, ...]
-    is_duration: bool = False
-    queries_only: bool = False
-
-    def may_match(self, text: str) -> bool:
-        """Return False if the text certainly has no match. Much faster than the pattern."""
-        return any(map(text.__contains__, self.needs)) and self.pattern.search(text) is not None
-
-
-def _words(**values: str) -> dict[str, str]:
-    return {word: key for key, words in values.items() for word in words.split()}
-
-
-def _any_of(words: Iterable[str]) -> str:
-    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
-
-
-def _numbered(words: str, start: int = 0) -> dict[str, int]:
-    return {word: number for number, group in enumerate(words.split("|"), start) for word in group.split()}
-
-
-_NUMBERS: Final = _numbered(
-    "|a an one ein einem einer einen eine 一|two zwei 二 两|three drei 三|four vier 四|five funf fuenf 五|"
-    "six sechs 六|seven sieben 七|eight acht 八|nine neun 九|ten zehn 十|eleven elf 十一|twelve zwolf zwoelf 十二"
-)
-_WEEKDAYS: Final = _numbered(
-    "monday mon montag 一|tuesday tue tues dienstag 二|wednesday wed mittwoch 三|thursday thu thur thurs donnerstag 四|"
-    "friday fri freitag 五|saturday samstag sonnabend 六|sunday sonntag 日 天"
-)
 _LONG_WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _SHORT_WEEKDAYS = "mon|tues?|wed|thu(?:rs?)?|fri"
 _GERMAN_WEEKDAYS = "montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonnabend|sonntag"
-_UNITS: Final = _words(
-    day="day days tag tage tagen tages 天 日",
-    week="week weeks wk wks fortnight woche wochen 周 星期 礼拜",
-    weekend="weekend weekends wochenende wochenendes 周末",
-    month="month months monat monate monaten monats 月",
-    year="year years yr yrs jahr jahre jahren jahres 年",
-    hour="hour hours hr hrs minute minutes min mins second seconds stunde stunden minute minuten 小时 分钟 钟头",
-)
-_SEASONS: Final = _numbered(
-    "spring fruhling fruehling fruhjahr fruehjahr 春|summer sommer 夏|fall autumn herbst 秋|winter 冬"
-)
-_FEW = (2, 6)
-_COUPLE = (1, 3)
 _MONTHS: Final = dates.MONTHS
-_MONTH_NAMES = _any_of(name for name in _MONTHS if len(name) > 3 or name in {"may", "mai"})
+_MONTH_NAMES = any_of(name for name in _MONTHS if len(name) > 3 or name in {"may", "mai"})
 _ENGLISH_NUMBER = r"\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _GERMAN_NUMBER = r"\d{1,3}|ein(?:em|er|en|e)?|zwei|drei|vier|funf|fuenf|sechs|sieben|acht|neun|zehn|elf|zwolf|zwoelf"
 _CHINESE_NUMBER = r"\d{1,3}|十[一二]?|[一二两三四五六七八九]"
@@ -83,194 +49,159 @@ _DAY_PART = r"(?:early |late )?(?:morning|afternoon|evening|night)|noon"
 _GERMAN_DAY_PART = r"(?:fruh|frueh|morgen|vormittag|mittag|nachmittag|abend|nacht)"
 
 
-def _number(parts: dict[str, str]) -> int:
-    written = parts.get("n", "1")
-    return int(written) if written.isascii() and written.isdecimal() else _NUMBERS[written]
-
-
-def _unit(parts: dict[str, str]) -> str:
-    return _UNITS[parts["unit"].removeprefix("个")]
-
-
-def _weekday(parts: dict[str, str]) -> int:
-    return _WEEKDAYS[parts["weekday"]]
-
-
-def _amount(today: date, parts: dict[str, str], sign: int) -> list[Window]:
-    """Return "`n` units ago" (-1) or "in `n` units" (1), also for "a few" and "a couple of"."""
-    if "few" in parts:
-        return windows.between(today, _FEW, _unit(parts), sign)
-    if "couple" in parts:
-        return windows.between(today, _COUPLE, _unit(parts), sign)
-    if "half" in parts:
-        return windows.around(today, sign * 6, "month")
-    number = _number(parts)
-    if parts["unit"] == "fortnight":
-        number *= 2
-    return windows.around(today, sign * number, _unit(parts))
-
-
-def _length(today: date, parts: dict[str, str], sign: int) -> list[Window]:
-    """Return "the last `n` units" (-1) or "the next `n` units" (1)."""
-    if "few" in parts or "couple" in parts:
-        return windows.span(today, sign * (6 if "few" in parts else 3), _unit(parts))
-    if "half" in parts:
-        return windows.span(today, sign * 6, "month")
-    return windows.span(today, sign * _number(parts), _unit(parts))
-
-
 _DIRECTIONS: Final = {"last": -1, "past": -1, "previous": -1, "this": 0, "next": 1, "coming": 1}
-
-
-def _calendar(today: date, parts: dict[str, str], number: int) -> list[Window]:
-    return windows.CALENDAR[_unit(parts)](today, number)
 
 
 def _english_calendar(today: date, parts: dict[str, str]) -> list[Window]:
     number = _DIRECTIONS[parts["which"]]
-    if number == 0 and _unit(parts) == "weekend" and today.weekday() < 2:
+    if number == 0 and unit_in(parts) == "weekend" and today.weekday() < 2:
         return windows.weekend_window(today, 0) + windows.weekend_window(
             today, -1
         )  # on a Monday people call the one before "this weekend"
-    return _calendar(today, parts, number)
-
-
-def _english_weekday(today: date, parts: dict[str, str]) -> list[Window]:
-    number, weekday = _DIRECTIONS[parts["which"]], _weekday(parts)
-    if number < 0:
-        return windows.past_weekday(today, weekday)
-    return windows.next_weekday(today, weekday) if number else windows.this_weekday(today, weekday)
-
-
-def _rule(
-    needs: str, pattern: str, windows_of: Callable[[date, dict[str, str]], list[Window]], *, is_duration: bool = False
-) -> Rule:
-    """Return a rule; every match contains one of the texts `needs`, which are separated by "|"."""
-    return Rule(re.compile(pattern), windows_of, tuple(needs.split("|")), is_duration=is_duration)
-
-
-def _simple(needs: str, pattern: str, number: int) -> Rule:
-    return _rule(needs, pattern, lambda today, _: windows.day_window(today, number))
+    return calendar(today, parts, number)
 
 
 _ENGLISH = (
-    _simple("yesterday", rf"\b(?:the )?day before yesterday(?:'s)?(?: (?:{_DAY_PART}))?\b", -2),
-    _simple("tomorrow", rf"\b(?:the )?day after tomorrow(?:'s)?(?: (?:{_DAY_PART}))?\b", 2),
-    _rule(
+    simple("yesterday", rf"\b(?:the )?day before yesterday(?:'s)?(?: (?:{_DAY_PART}))?\b", -2),
+    simple("tomorrow", rf"\b(?:the )?day after tomorrow(?:'s)?(?: (?:{_DAY_PART}))?\b", 2),
+    simple("before last", r"\b(?:the )?night before last\b", -2),
+    rule(
+        "before last",
+        rf"\b(?:on )?(?:the )?(?P<weekday>{_LONG_WEEKDAYS}) before last\b",
+        lambda day, parts: windows.past_weekday(
+            windows.past_weekday(day, weekday_in(parts))[0].first, weekday_in(parts)
+        )[:1],
+    ),
+    rule(
         "before last",
         r"\b(?:the )?(?P<unit>week|weekend|month|year) before last\b",
-        lambda day, parts: _calendar(day, parts, -2),
+        lambda day, parts: calendar(day, parts, -2),
     ),
-    _rule(
+    rule(
         "after next",
         r"\b(?:the )?(?P<unit>week|weekend|month|year) after next\b",
-        lambda day, parts: _calendar(day, parts, 2),
+        lambda day, parts: calendar(day, parts, 2),
     ),
-    _simple("erday|last night", rf"\b(?:yesterday(?:'s)?(?: (?:{_DAY_PART}))?|last night(?:'s)?|yest?erday)\b", -1),
-    _simple(
+    simple("erday|last night", rf"\b(?:yesterday(?:'s)?(?: (?:{_DAY_PART}))?|last night(?:'s)?|yest?erday)\b", -1),
+    simple(
         "today|tonight|this ",
         r"\b(?:earlier |later )?(?:today(?:'s)?|tonight(?:'s)?|this (?:morning|afternoon|evening)(?:'s)?)\b",
         0,
     ),
-    _simple("tom", rf"\b(?:tomorrow|tommorow|tomorow)(?:'s)?(?: (?:{_DAY_PART}))?\b", 1),
-    _rule(
+    simple("tom", rf"\b(?:tomorrow|tommorow|tomorow)(?:'s)?(?: (?:{_DAY_PART}))?\b", 1),
+    rule(
         " ago| back",
         rf"\b(?:(?:about|around|roughly|almost|over) )?(?:(?P<few>(?:a )?few|several|some)"
         rf"|(?P<couple>(?:a )?couple(?: of)?)|(?P<half>half an?)|(?P<n>{_ENGLISH_NUMBER}))"
         rf"[ -](?P<unit>{_ENGLISH_UNIT}|fortnight|{_ENGLISH_CLOCK}) (?:ago|back)\b(?: today)?",
-        lambda day, parts: _amount(day, parts, -1),
+        lambda day, parts: amount(day, parts, -1),
     ),
-    _rule(
+    rule(
         " from ",
         rf"\b(?P<n>{_ENGLISH_NUMBER}) (?P<unit>{_ENGLISH_UNIT}) from (?:now|today)\b",
-        lambda day, parts: _amount(day, parts, 1),
+        lambda day, parts: amount(day, parts, 1),
     ),
-    _rule(
+    rule(
         "last |past |previous ",
         rf"\b(?:(?:in|over|during|within|for|from) )?(?:the |these )?(?:last|past|previous) "
         rf"(?:(?P<few>few|several)|(?P<couple>couple(?: of)?)|(?P<half>half)|(?P<n>{_ENGLISH_NUMBER})) "
         rf"(?P<unit>{_ENGLISH_UNIT}|{_ENGLISH_CLOCK})\b(?! of\b)",
-        lambda day, parts: _length(day, parts, -1),
+        lambda day, parts: length(day, parts, -1),
     ),
-    _rule(
+    rule(
         "next |coming ",
         rf"\b(?:(?:in|over|during|within|for) )?(?:the |these )?(?:next|coming) "
         rf"(?:(?P<few>few|several)|(?P<couple>couple(?: of)?)|(?P<n>{_ENGLISH_NUMBER})) (?P<unit>{_ENGLISH_UNIT})\b",
-        lambda day, parts: _length(day, parts, 1),
+        lambda day, parts: length(day, parts, 1),
     ),
-    _rule(
+    rule(
         "the past ",
         r"\b(?:in|over|during|within|for) the (?:past) (?P<unit>week|month|year)\b",
-        lambda day, parts: windows.span(day, -1, _unit(parts)),
+        lambda day, parts: windows.span(day, -1, unit_in(parts)),
     ),
-    _rule(
+    rule(
         "recent ",
         r"\b(?:in|over|during) (?:the )?recent (?P<unit>days|weeks|months)\b",
-        lambda day, parts: windows.span(day, {"day": -7, "week": -5, "month": -4}[_unit(parts)], _unit(parts)),
+        lambda day, parts: windows.span(day, {"day": -7, "week": -5, "month": -4}[unit_in(parts)], unit_in(parts)),
     ),
-    _rule(
+    rule(
         " week",
         rf"\b(?:on )?(?P<weekday>{_LONG_WEEKDAYS}) (?:of )?(?P<which>last|this|next) week\b",
-        lambda day, parts: windows.weekday_of_week(day, _weekday(parts), _DIRECTIONS[parts["which"]]),
+        lambda day, parts: windows.weekday_of_week(day, weekday_in(parts), _DIRECTIONS[parts["which"]]),
     ),
-    _rule(
+    rule(
         "last |past |previous |this |next |coming ",
         r"\b(?:(?:in|over|during|on) the )?(?P<which>last|past|previous|this|next|coming) "
         r"(?P<unit>week|weekend|month|year)(?:'s)?\b(?! (?:of|tonight|before|after)\b)",
         _english_calendar,
     ),
-    _rule(
+    rule(
         "last |past |this |next |coming ",
         rf"\b(?:on )?(?P<which>last|past|this|next|coming) (?P<weekday>{_LONG_WEEKDAYS}|{_SHORT_WEEKDAYS})"
         rf"(?:'s)?(?: (?:{_DAY_PART}))?\b(?! \d)",
-        _english_weekday,
+        lambda day, parts: which_weekday(day, weekday_in(parts), _DIRECTIONS[parts["which"]]),
     ),
-    _rule(
+    rule(
+        " week",
+        rf"\b(?:a week (?:ago (?:last |on )?|last )|last week's )(?P<weekday>{_LONG_WEEKDAYS})\b",
+        lambda day, parts: windows.weekday_of_week(day, weekday_in(parts), -1),
+    ),
+    month_day("on the |of the ", r"\b(?:on|of) the (?P<n>[12]?\d|3[01])(?:st|nd|rd|th)?\b(?!\s*[\w./:%-])"),
+    feast("christmas|xmas", "christmas(?! eve| tree| card| song)|xmas", (12, 24), 3),
+    feast("christmas eve", "christmas eve", (12, 24)),
+    feast("new year", "new year'?s(?! eve| resolution)(?: day)?", (1, 1)),
+    feast("new year", "new year'?s eve", (12, 31)),
+    feast("valentine", "valentine'?s?(?: day)?", (2, 14)),
+    feast("halloween", "halloween", (10, 31)),
+    feast("bonfire night", "bonfire night", (11, 5)),
+    feast("april fool", "april fools?'?(?: day)?", (4, 1)),
+    year(" 19| 20", r"\b(?:in|during|im jahr|en|em|no ano) (?P<year>(?:19|20)\d\d)\b(?![\w/.:-]\w)"),
+    year("年", r"(?<!\d)(?P<year>(?:19|20)\d\d)年(?!\d|底|初)"),
+    season(
+        "spring|summer|fall|autumn|winter",
+        r"\b(?:in|over|during)(?: the)? (?P<season>spring|summer|autumn|fall|winter)\b(?! of\b)",
+    ),
+    rule(
         " mon| tue| wed| thu| fri| sat| sun",
         rf"\b(?:on|by|until|till|since|due|before|from) (?P<weekday>{_LONG_WEEKDAYS}|{_SHORT_WEEKDAYS})"
         rf"(?: (?:{_DAY_PART}))?\b(?!'s|-|,? (?:the )?\d|,? (?:{_MONTH_NAMES})\b)",
-        lambda day, parts: windows.this_weekday(day, _weekday(parts)),
+        lambda day, parts: windows.this_weekday(day, weekday_in(parts)),
     ),
-    _rule(
+    rule(
         "day ",
         rf"\b(?P<weekday>{_LONG_WEEKDAYS}) (?:morning|afternoon|evening|night)\b",
-        lambda day, parts: windows.this_weekday(day, _weekday(parts)),
+        lambda day, parts: windows.this_weekday(day, weekday_in(parts)),
     ),
-    _rule(
+    rule(
         "the weekend",
         r"\b(?:on|at|over|during) the weekend\b",
-        lambda day, _: windows.weekend_window(day, 0) + (windows.weekend_window(day, -1) if day.weekday() < 5 else []),
+        lambda day, _: this_or_last_weekend(day),
     ),
-    _rule(
+    rule(
         "last |this |next ",
         rf"\b(?:in )?(?P<which>last|this|next) (?P<month>{_MONTH_NAMES})\b(?! \d)",
         lambda day, parts: windows.named_month(day, _MONTHS[parts["month"]], _DIRECTIONS[parts["which"]]),
     ),
-    _rule(
+    rule(
         " year",
         rf"\b(?:in )?(?P<month>{_MONTH_NAMES}) (?:of )?(?P<which>last|this|next) year\b",
         lambda day, parts: [
             *windows.month_window(date(day.year + _DIRECTIONS[parts["which"]], _MONTHS[parts["month"]], 1), 0),
         ],
     ),
-    _rule(
+    rule(
         "last |this |next ",
         r"\b(?:(?:in|over|during) )?(?P<which>last|this|next) (?P<season>spring|summer|autumn|fall|winter)\b",
-        lambda day, parts: windows.season_window(day, _SEASONS[parts["season"]], _DIRECTIONS[parts["which"]]),
+        lambda day, parts: windows.season_window(day, SEASONS[parts["season"]], _DIRECTIONS[parts["which"]]),
     ),
-    _rule(
+    rule(
         " day| week| month| year",
         rf"(?<!within )\bin (?:about )?(?:(?P<few>a few|several)|(?P<couple>a couple(?: of)?)|(?P<half>half a)"
         rf"|(?P<n>{_ENGLISH_NUMBER})) (?P<unit>{_ENGLISH_UNIT})\b(?!'| of\b| time of\b| or less| flat)",
-        lambda day, parts: _amount(day, parts, 1),
+        lambda day, parts: amount(day, parts, 1),
         is_duration=True,
     ),
-    Rule(
-        re.compile(r"\b(?:recently|lately|of late)\b"),
-        lambda day, _: [Window(day - timedelta(RECENT_DAYS), day)],
-        queries_only=True,
-        needs=("recently", "lately", "of late"),
-    ),
+    recent("recently|lately|of late|other day", r"\b(?:recently|lately|of late|the other day)\b"),
 )
 
 _LAST_GERMAN = r"(?:letzt|vorig|vergangen)(?:e[nrsm]?)"
@@ -283,91 +214,95 @@ def _german_direction(parts: dict[str, str]) -> int:
     return -1 if "last" in parts else 1 if "next" in parts else 0
 
 
-def _german_weekday(today: date, parts: dict[str, str]) -> list[Window]:
-    number, weekday = _german_direction(parts), _weekday(parts)
-    if number < 0:
-        return windows.past_weekday(today, weekday)
-    return windows.next_weekday(today, weekday) if number else windows.this_weekday(today, weekday)
-
-
 _GERMAN = (
-    _simple("vorgestern", rf"\b(?:vorgestern)(?: {_GERMAN_DAY_PART})?\b", -2),
-    _simple("bermorgen", rf"\b(?:ubermorgen|uebermorgen)(?: {_GERMAN_DAY_PART})?\b", 2),
-    _simple("gestern", rf"\bgestern(?: {_GERMAN_DAY_PART})?\b", -1),
-    _simple("heute", rf"\bheute(?: {_GERMAN_DAY_PART})?\b", 0),
-    _rule(
+    simple("vorgestern", rf"\b(?:vorgestern)(?: {_GERMAN_DAY_PART})?\b", -2),
+    simple("bermorgen", rf"\b(?:ubermorgen|uebermorgen)(?: {_GERMAN_DAY_PART})?\b", 2),
+    rule(
+        "vorletzt|vorvorig|bernachst|bernaechst",
+        r"\b(?:in der |am |im )?(?:(?P<before>vorletzt|vorvorig)|(?:uber|ueber)(?:nachst|naechst))e[nrsm]? "
+        r"(?P<unit>woche|wochenende|monat|jahr)\b",
+        lambda day, parts: calendar(day, parts, -2 if "before" in parts else 2),
+    ),
+    simple("gestern", rf"\bgestern(?: {_GERMAN_DAY_PART})?\b", -1),
+    simple("heute", rf"\bheute(?: {_GERMAN_DAY_PART})?\b", 0),
+    rule(
         "vor ",
         rf"\bvor (?:(?P<few>ein paar|einigen|wenigen|mehreren)|(?P<half>einem halben)|(?P<n>{_GERMAN_NUMBER})) "
         rf"(?P<unit>{_GERMAN_UNIT}|{_GERMAN_CLOCK})\b",
-        lambda day, parts: _amount(day, parts, -1),
+        lambda day, parts: amount(day, parts, -1),
     ),
-    _rule(
+    rule(
         "letzt|vorig|vergangen",
         rf"\b(?:in|wahrend|waehrend|uber) den (?P<last>{_LAST_GERMAN}) "
         rf"(?:(?P<few>paar|Tagen)|(?P<n>{_GERMAN_NUMBER})) (?P<unit>{_GERMAN_UNIT})\b",
-        lambda day, parts: _length(day, parts, -1),
+        lambda day, parts: length(day, parts, -1),
     ),
-    _rule(
+    rule(
         "letzt|vorig|vergangen",
         rf"\b(?:in|wahrend|waehrend) den {_LAST_GERMAN} (?P<unit>tagen|wochen|monaten|jahren)\b",
-        lambda day, parts: _length(day, parts | {"few": "x"}, -1),
+        lambda day, parts: length(day, parts | {"few": "x"}, -1),
     ),
-    _rule(
+    rule(
         "nachst|naechst|kommend",
         rf"\b(?:in|wahrend|waehrend) den {_NEXT_GERMAN} "
         rf"(?:(?P<few>paar)|(?P<n>{_GERMAN_NUMBER})) (?P<unit>{_GERMAN_UNIT})\b",
-        lambda day, parts: _length(day, parts, 1),
+        lambda day, parts: length(day, parts, 1),
     ),
-    _rule(
+    rule(
         "letzt|vorig|vergangen|nachst|naechst|kommend|dies",
         rf"\b(?:in der |in |am |im )?{_WHICH_GERMAN} "
         rf"(?P<unit>woche|wochenendes?|monats?|jahr(?:es|e)?)\b(?! (?:des|der|vor|von|meine[rs]|seine[rs]|ihre[rs])\b)",
-        lambda day, parts: _calendar(day, parts, _german_direction(parts)),
+        lambda day, parts: calendar(day, parts, _german_direction(parts)),
     ),
-    _rule(
+    rule(
         "letzt|vorig|vergangen|nachst|naechst|kommend|dies",
         rf"\b(?:am )?{_WHICH_GERMAN} (?P<weekday>{_GERMAN_WEEKDAYS})"
         rf"(?: {_GERMAN_DAY_PART})?\b(?!,? (?:den|dem)? ?\d)",
-        _german_weekday,
+        lambda day, parts: which_weekday(day, weekday_in(parts), _german_direction(parts)),
     ),
-    _rule(
+    rule(
         "letzt|vorig|vergangen|nachst|naechst|kommend|dies",
         rf"\b(?:im )?{_WHICH_GERMAN} (?P<month>{_MONTH_NAMES})\b(?! \d)",
         lambda day, parts: windows.named_month(day, _MONTHS[parts["month"]], _german_direction(parts)),
     ),
-    _rule(
+    rule(
         "letzt|vorig|vergangen|nachst|naechst|kommend|dies",
         rf"\b(?:im )?{_WHICH_GERMAN} (?P<season>fruhling|fruehling|fruhjahr|fruehjahr|sommer|herbst|winter)\b",
-        lambda day, parts: windows.season_window(day, _SEASONS[parts["season"]], _german_direction(parts)),
+        lambda day, parts: windows.season_window(day, SEASONS[parts["season"]], _german_direction(parts)),
     ),
-    _rule(
+    rule(
         "tag|mittwoch|sonnabend",
         rf"\b(?:am|bis|seit|ab|bis zum|vom) (?P<weekday>{_GERMAN_WEEKDAYS})(?:{_GERMAN_DAY_PART}| {_GERMAN_DAY_PART})?"
         rf"\b(?!,? (?:den|dem)? ?\d)",
-        lambda day, parts: windows.this_weekday(day, _weekday(parts)),
+        lambda day, parts: windows.this_weekday(day, weekday_in(parts)),
     ),
-    _rule(
+    rule(
         "wochenende",
         r"\bam wochenende\b",
-        lambda day, _: windows.weekend_window(day, 0) + (windows.weekend_window(day, -1) if day.weekday() < 5 else []),
+        lambda day, _: this_or_last_weekend(day),
     ),
-    _simple("morgen", r"\bmorgen(?: (?:fruh|frueh|vormittag|mittag|nachmittag|abend|nacht))?\b", 1),
-    _rule(
+    simple("letzte nacht", r"\b(?:in der )?letzten? nacht\b", -1),
+    month_day("am ", r"\bam (?P<n>[12]?\d|3[01])\b\.?(?!\s*[\w./:%-])"),
+    feast("weihnacht", "weihnachten", (12, 24), 3),
+    feast("heiligabend|heilig abend", "heiligabend|heilig abend", (12, 24)),
+    feast("silvester", "silvester", (12, 31)),
+    feast("neujahr", "neujahr(?:stag)?", (1, 1)),
+    season("fruh|sommer|herbst|winter", r"\bim (?P<season>fruhling|fruhjahr|sommer|herbst|winter)\b"),
+    simple("morgen", r"\bmorgen(?: (?:fruh|frueh|vormittag|mittag|nachmittag|abend|nacht))?\b", 1),
+    rule(
         "tag|woche|monat|jahr",
         rf"\bin (?:(?P<few>ein paar|einigen|wenigen)|(?P<half>einem halben)|(?P<n>{_GERMAN_NUMBER})) "
         rf"(?P<unit>{_GERMAN_UNIT})\b(?! (?:vor|nach)\b)",
-        lambda day, parts: _amount(day, parts, 1),
+        lambda day, parts: amount(day, parts, 1),
         is_duration=True,
     ),
-    Rule(
-        re.compile(r"\b(?:kurzlich|kuerzlich|neulich|letztens|vor kurzem|in letzter zeit|in der letzten zeit)\b"),
-        lambda day, _: [Window(day - timedelta(RECENT_DAYS), day)],
-        queries_only=True,
-        needs=("zlich", "neulich", "letztens", "vor kurzem", "letzte"),
+    recent(
+        "zlich|neulich|letztens|vor kurzem|letzte",
+        r"\b(?:kurzlich|kuerzlich|neulich|letztens|vor kurzem|in letzter zeit|in der letzten zeit)\b",
     ),
 )
 
-_CHINESE_DAYS: Final = _words(
+_CHINESE_DAYS: Final = words_of(
     **{
         "-3": "大前天", "-2": "前天 前日 前晚", "-1": "昨天 昨日 昨晚 昨夜 昨早",
         "0": "今天 今日 今早 今晚 今晨 今夜", "1": "明天 明日 明早 明晚 明晨", "2": "后天 后日", "3": "大后天",
@@ -388,7 +323,7 @@ def _han_number(written: str) -> int:
 def _chinese_year(today: date, parts: dict[str, str]) -> list[Window]:
     year = today.year + _CHINESE_YEARS[parts["year"]]
     if "season" in parts:
-        first = date(year, 3 * _SEASONS[parts["season"]] + 3, 1)
+        first = date(year, 3 * SEASONS[parts["season"]] + 3, 1)
         return [Window(first, windows.month_window(first, 2)[0].last)]
     if "month" not in parts:
         return windows.year_window(today, year - today.year)
@@ -410,74 +345,76 @@ def _chinese_week(today: date, parts: dict[str, str]) -> list[Window]:
     if "end" in parts:
         return windows.weekend_window(today, week)
     return (
-        windows.weekday_of_week(today, _weekday(parts), week)
+        windows.weekday_of_week(today, weekday_in(parts), week)
         if "weekday" in parts
         else windows.week_window(today, week)
     )
 
 
 _CHINESE = (
-    _rule(
+    rule(
         "天|日|晚|早|夜|晨",
-        rf"(?P<day>{_any_of(_CHINESE_DAYS)})(?:[早晚]上|上午|下午|中午|凌晨|傍晚|夜里|清晨)?",
+        rf"(?P<day>{any_of(_CHINESE_DAYS)})(?:[早晚]上|上午|下午|中午|凌晨|傍晚|夜里|清晨)?",
         lambda day, parts: windows.day_window(day, int(_CHINESE_DAYS[parts["day"]])),
     ),
-    _rule(
+    rule(
         "年",
-        rf"(?P<year>{_any_of(_CHINESE_YEARS)})的?(?:(?P<month>{_HAN_MONTH})月份?(?:(?P<day>{_HAN_DAY})[日号])?"
+        rf"(?P<year>{any_of(_CHINESE_YEARS)})的?(?:(?P<month>{_HAN_MONTH})月份?(?:(?P<day>{_HAN_DAY})[日号])?"
         rf"|(?P<season>[春夏秋冬])[天季]?)?",
         _chinese_year,
     ),
-    _rule(
+    rule(
         "周|星期|礼拜",
         rf"{_CHINESE_WHICH}(?:{_CHINESE_WEEK}(?:(?P<weekday>[一二三四五六日天])|(?P<end>末))?)",
         _chinese_week,
     ),
-    _rule("月", rf"{_CHINESE_WHICH}(?:个月份?|月份?)(?:(?P<day>{_HAN_DAY})[日号])?", _chinese_month),
-    _rule(
+    rule("月", rf"{_CHINESE_WHICH}(?:个月份?|月份?)(?:(?P<day>{_HAN_DAY})[日号])?", _chinese_month),
+    rule(
         "近|过去|这",
         rf"(?:最近|过去|近|这)的?(?:(?P<few>几|数)|(?P<half>半年)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT})?"
         rf"(?:里|内|以来|来)?",
-        lambda day, parts: _length(day, parts, -1) if "unit" in parts or "half" in parts else [],
+        lambda day, parts: length(day, parts, -1) if "unit" in parts or "half" in parts else [],
     ),
-    _rule(
+    rule(
         "未来|接下来|今后|往后",
         rf"(?:未来|接下来|今后|往后)的?(?:(?P<few>几|数)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT})",
-        lambda day, parts: _length(day, parts, 1),
+        lambda day, parts: length(day, parts, 1),
     ),
-    _rule(
+    rule(
         "前",
         rf"(?:(?P<few>几|好几|数)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT}|个?小时|分钟)(?:之|以)?前",
-        lambda day, parts: _amount(day, parts, -1),
+        lambda day, parts: amount(day, parts, -1),
     ),
-    _rule("半年", r"(?P<half>半年)(?:多)?(?:之|以)?前", lambda day, parts: _amount(day, parts, -1)),
-    _rule(
+    rule("半年", r"(?P<half>半年)(?:多)?(?:之|以)?前", lambda day, parts: amount(day, parts, -1)),
+    rule(
         "前",
         r"前(?P<few>几|两)(?P<unit>天|周|个?星期|个月|年)",
-        lambda day, parts: windows.between(day, (1, 7), _unit(parts), -1),
+        lambda day, parts: windows.between(day, (1, 7), unit_in(parts), -1),
     ),
-    _rule(
+    rule(
         "后",
         rf"(?:(?P<few>几|数)|(?P<n>{_CHINESE_NUMBER}))(?P<unit>{_CHINESE_UNIT})(?:之|以)?后(?!来)",
-        lambda day, parts: _amount(day, parts, 1),
+        lambda day, parts: amount(day, parts, 1),
         is_duration=True,
     ),
-    _rule(
+    rule(
         "周|星期|礼拜",
         r"(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])(?:[早晚]上|上午|下午|中午)?",
-        lambda day, parts: windows.this_weekday(day, _weekday(parts)),
+        lambda day, parts: windows.this_weekday(day, weekday_in(parts)),
     ),
-    _rule(
+    rule(
         "周末",
         r"(?:周末)",
-        lambda day, _: windows.weekend_window(day, 0) + (windows.weekend_window(day, -1) if day.weekday() < 5 else []),
+        lambda day, _: this_or_last_weekend(day),
     ),
-    Rule(
-        re.compile(r"(?:最近|近来|近期|前阵子|前段时间|这阵子|这段时间)"),
-        lambda day, _: [Window(day - timedelta(RECENT_DAYS), day)],
-        queries_only=True,
-        needs=("近", "阵子", "段时间"),
-    ),
+    month_day("号|日", r"(?<![月\d])(?P<n>[12]?\d|3[01])[号日](?![线楼房店机院球门桌码车厅])"),
+    feast("元旦", "元旦", (1, 1)),
+    feast("圣诞", "圣诞节?", (12, 24), 2),
+    feast("情人节", "情人节", (2, 14)),
+    feast("国庆", "国庆节?", (10, 1), 7),
+    feast("五一|劳动节", "五一|劳动节", (5, 1), 5),
+    feast("除夕夜|跨年", "跨年", (12, 31), 2),
+    recent("近|阵子|段时间", r"(?:最近|近来|近期|前阵子|前段时间|这阵子|这段时间)"),
 )
 
 
@@ -571,23 +508,13 @@ _NOT_CHINESE = tuple(
 )
 
 
-class Language(NamedTuple):
-    """The rules of a language, and patterns of what they do not mean. A match contains one of the texts `needs`."""
-
-    rules: tuple[Rule, ...]
-    not_meant: tuple[re.Pattern[str], ...]
-    needs: tuple[str, ...]
-
-    @classmethod
-    def of(cls, rules: tuple[Rule, ...], not_meant: tuple[re.Pattern[str], ...]) -> Self:
-        texts = {text for rule in rules for text in rule.needs}
-        return cls(rules, not_meant, tuple(text for text in texts if not any(one in text for one in texts - {text})))
-
-
 LANGUAGES: Final = (
-    Language.of(_ENGLISH, _NOT_ENGLISH), Language.of(_GERMAN, _NOT_GERMAN), Language.of(_CHINESE, _NOT_CHINESE)
+    Language.of(_ENGLISH, _NOT_ENGLISH), Language.of(_GERMAN, _NOT_GERMAN), Language.of(_CHINESE, _NOT_CHINESE),
+    *ROMANCE,
 )  # fmt: skip
 PAST = re.compile(
     r"\b(?:did|were|took|had|made|built|wrote|read|learned|learnt|finished|sold|won|lost|ran|got|\w{3,}ed"
-    r"|hat|habe|haben|hatte|hatten|war|waren|wurde|wurden)\b|[了过]"
+    r"|hat|habe|haben|hatte|hatten|war|waren|wurde|wurden"
+    r"|ai|as-tu|avons|etais|etait|etions|he|hice|hicimos|hizo|fui|fue|fuimos|estuve|tuve|fiz|fez|foi|estive|tive"
+    r"|\w{2,}(?:aste|iste|aron|ieron|aram|eram|iram|ei))\b|[了过]"
 )

@@ -102,6 +102,12 @@ def past_weekday(today: date, weekday: int) -> list[Window]:
     return day_window(today, -back) + (day_window(today, -back - 7) if back <= today.weekday() else [])
 
 
+def weekday_before_last(today: date, weekday: int) -> list[Window]:
+    """Return "the Monday before last"."""
+    back = (today.weekday() - weekday - 1) % 7 + 1
+    return day_window(today, -back - 7)
+
+
 def next_weekday(today: date, weekday: int) -> list[Window]:
     """Return "next Friday": that of the next week, and the coming one."""
     ahead = (weekday - today.weekday() - 1) % 7 + 1
@@ -135,9 +141,31 @@ def named_month(today: date, month: int, number: int) -> list[Window]:
 def season_window(today: date, season: int, number: int) -> list[Window]:
     """Return "last summer" (-1), "this summer" (0) or "next summer" (1); 0 is spring, seasons begin in March."""
     first = date(today.year, 3 * season + 3, 1)
-    if number < 0 and shift_months(first, 2) >= today.replace(day=1):
+    while number < 0 and shift_months(first, 2) >= today.replace(day=1):
         first = shift_months(first, -12)
     if number > 0 and first <= today:
         first = shift_months(first, 12)
     last = shift_months(first, 2)
     return [Window(first, last.replace(day=monthrange(last.year, last.month)[1]))]
+
+
+def latest_season(today: date, season: int) -> list[Window]:
+    """Return the latest season that began; 0 is spring."""
+    first = date(today.year, 3 * season + 3, 1)
+    first = shift_months(first, -12) if first > today else first
+    return [Window(first, month_window(first, 2)[0].last)]
+
+
+def yearly(today: date, month: int, day: int, days: int) -> list[Window]:
+    """Return the latest and the coming days of every year that begin with a month and day."""
+    firsts = [date(today.year + number, month, day) for number in (-1, 0, 1)]
+    coming = next(number for number, first in enumerate(firsts) if first > today)
+    return [Window(first, first + timedelta(days - 1)) for first in firsts[coming - 1 : coming + 1]]
+
+
+def month_days(today: date, day: int) -> list[Window]:
+    """Return the latest and the coming day of a month with this number, today if it is that one."""
+    months = [month_window(today, number)[0] for number in range(-2, 3)]
+    found = [one.first.replace(day=day) for one in months if day <= one.last.day]
+    past, coming = [one for one in found if one <= today], [one for one in found if one > today]
+    return [Window(one, one) for one in (past[-1:] + ([] if past[-1:] == [today] else coming[:1]))]

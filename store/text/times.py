@@ -14,9 +14,10 @@ from functools import partial
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from store.text import dates
+from store.text import dates, languages
 from store.text.normalize import fold
-from store.text.time_expressions import LANGUAGES, PAST, Rule
+from store.text.time_expressions import LANGUAGES, PAST
+from store.text.time_rules import Language, Rule
 from store.text.time_windows import Window, month_window
 
 MAX_DAYS: Final = 46
@@ -26,6 +27,7 @@ MAX_READ: Final = 32
 _MAX_MONTHS = 36
 _MASK = "\uffff"
 _ISO = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+_JOINS = frozenset("-_/")
 _CLAUSE_END = re.compile("[.!?;。！？；]")
 
 
@@ -176,7 +178,7 @@ def _read(text: str, folded: str, today: date, *, is_query: bool = True) -> tupl
     if not rules:
         return [], folded
     masked = _TITLE_PARTS.sub(_mask, folded)
-    for title in {match[0].casefold() for match in _CAPITAL.finditer(text)}:
+    for title in {fold(match[0]) for match in (*_CAPITAL.finditer(text), *_TITLE.finditer(text))}:
         masked = masked.replace(title, _MASK * len(title))
     for pattern in not_meant:
         masked = pattern.sub(_mask, masked)
@@ -184,7 +186,7 @@ def _read(text: str, folded: str, today: date, *, is_query: bool = True) -> tupl
     read: list[tuple[int, int]] = []
 
     def mask_read(rule: Rule, match: re.Match[str]) -> str:
-        if len(found) == MAX_READ or (rule.is_duration and PAST.search(_clause(match))):
+        if len(found) == MAX_READ or not _is_meant(rule, match):
             return match[0]
         try:
             windows = rule.windows(today, {name: value for name, value in match.groupdict().items() if value})
@@ -193,7 +195,7 @@ def _read(text: str, folded: str, today: date, *, is_query: bool = True) -> tupl
         if not windows:
             return match[0]
         found.append((match.start(), windows))
-        read.extend([] if rule.is_duration else [match.span()])
+        read.extend([] if rule.is_duration or rule.keeps_words else [match.span()])
         return _mask(match)
 
     for rule in rules:
@@ -209,11 +211,30 @@ def _matching(folded: str, *, is_query: bool) -> tuple[list[Rule], list[re.Patte
     rules: list[Rule] = []
     patterns: list[re.Pattern[str]] = []
     for language in LANGUAGES:
-        if any(map(folded.__contains__, language.needs)):
+        if any(map(folded.__contains__, language.needs)) and _is_in(language, folded):
             matching = [rule for rule in language.rules if rule.may_match(folded)]
             rules += [rule for rule in matching if is_query or not rule.queries_only]
             patterns += language.not_meant if matching else ()
     return rules, patterns
+
+
+def _is_in(language: Language, folded: str) -> bool:
+    return not language.names or languages.guess(languages.first_words(folded)) in language.names
+
+
+def _is_meant(rule: Rule, match: re.Match[str]) -> bool:
+    """Return False for a part of a word with hyphens ("the today-dashboard"), and for another tense."""
+    before, after = match.string[: match.start()][-1:], match.string[match.end() :][:2]
+    if before in _JOINS or (after[:1] in _JOINS and after[1:].isalnum()):
+        return False
+    if rule.is_duration or rule.of_past:
+        is_past = PAST.search(_sentence(match) if rule.of_past else _clause(match)) is not None
+        return is_past == rule.of_past
+    return True
+
+
+def _sentence(match: re.Match[str]) -> str:
+    return match.string[max(0, match.start() - 80) : match.end() + 80]
 
 
 def _mask(match: re.Match[str]) -> str:
@@ -235,14 +256,29 @@ _CAPITAL = re.compile(
     r"|(?<=[a-z0-9,;] )(?:Last|This|Next|Every) (?:Week|Month|Year|Night|Weekend|Summer|Winter|Spring|Monday|Tuesday|"
     r"Wednesday|Thursday|Friday|Saturday|Sunday|Christmas)\b"
     r"|(?<=[a-zäöüß,;] )(?:Heute|Gestern|Vorgestern|Übermorgen|(?<!heute )(?<!gestern )Morgen)\b"
+    r"|(?<=[a-zà-ÿ,;] )(?:Hoy|Ayer|Anoche|Anteayer|Mañana|Hier|Demain|Aujourd['’]hui|Ontem|Hoje|Amanhã)\b"
+)
+
+# "our band, Seven Weeks Ago": a number or the like and a word for a time, all with capital letters.
+_TITLE = re.compile(
+    r"(?<=[\w,;] )(?:[A-Z]\w+ )+(?:Days?|Weeks?|Months?|Years?|Nights?|Mornings?) Ago\b"
+    r"|(?<=[a-z,;] )(?:Mme|Mlle|Frau|Herr|Se[ñn]ora?|Sr|Sra|Mr|Mrs|Ms|Dr)\.? [A-Z]\w+"
+    r"|(?<=& )(?:Heute|Gestern|Morgen|Hoy|Ayer|Hier|Demain|Tomorrow|Today)\b|(?<=叫)(?:星期|周)[一二三四五六日天]"
 )
 
 _TRIGGERS: Final = (
+    " 19", " 20", "年", "of the ", "bonfire", "april",
     "erday", "today", "tonight", "tom", " ago", " back", "recent", "lately", "of late", "weekend", "last ", "next ",
     "this ", "past ", "coming ", "previous ", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
-    "sunday", " mon", " tue", " wed", " thu", " fri", "before last", "after next", "from now", "from today",
-    "in a ", " days", " weeks", " months",
-    " years", "gestern", "heute", "morgen", "vor ", "letzt", "vorig", "vergangen", "chste", "kommend", "dies", "tag",
-    "mittwoch", "sonnabend", "woche", "monat", "jahr", "rzlich", "neulich",
+    "sunday", " mon", " tue", " wed", " thu", " fri", "before last", "after next", "from now", "in a ", " days",
+    " weeks", " years", "heute", "morgen", "vor ", "letzt", "vorig", "vergangen", "chste", "kommend", "dies", "tag",
+    "mittwoch", "sonnabend", "woche", "monat", "jahr", "rzlich", "neulich", "nacht", "other day", "on the ",
+    "christmas", "xmas", "new year", "valentine", "halloween", "spring", "summer", "autumn", "winter", " fall",
+    "heilig", "hling", "sommer", "herbst", "am ", "ayer", "antier", "ontem", "hier", "hoy", "hoje", "aujourd",
+    "mañana", "manana", "demain", "amanh", "il y a", "há ", "ha ", "faz ", "atr", "dans ", "dentro", "daqui", "pasad",
+    "passad", "passé", "dernier", "derniè", "ltimo", "ltima", "rxim", "róxim", "roxim", "prochain", "que v", "est",
+    "ess", "ce ", "cet", "feira", "na ", "no ", "el ", "lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi",
+    "dimanche", "week-end", "récemment", "dia ", "le ", "navidad", "noël", "natal", "noche", "réveillon", "año",
+    "jour de", "nouvel",
 )  # fmt: skip
-_HAN_TRIGGERS = re.compile("[天日晚早夜晨年周週星礼禮月近过過去后後前末]")
+_HAN_TRIGGERS = re.compile("[天日晚早夜晨年周週星礼禮月近过過去后後前末号號旦诞誕节節庆慶五跨]")

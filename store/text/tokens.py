@@ -27,7 +27,7 @@ should so than that the their theirs them themselves then there these they this 
 which who whom whose why will with would you your yours yourself yourselves"""
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
-TOKENIZER_VERSION: Final = "4"
+TOKENIZER_VERSION: Final = "5"
 """Increased with every change of the tokens: an index of another version must be rebuilt."""
 
 MAX_TOKEN_CHARS: Final = 64
@@ -52,7 +52,7 @@ _JOINABLE = re.compile(
     r"(?=.{3,24}$)[a-z]+(?:[-_'][a-z0-9]+){1,2}|(?=.{3,24}$)[a-z0-9]+\.(?:js|ts|io|ai|net)|[a-z]{1,2}(?:\.[a-z]){1,4}"
 )
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-_CAMEL = re.compile(r"\b[A-Za-z]+(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z])[A-Za-z0-9]*")
+_CAMEL = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z]+(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z])[A-Za-z0-9]*")
 _INNER_CAPITAL = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
 _CAMEL_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]{2,}")
 _ACRONYM = re.compile(r"\b(?:US|IT|WHO)(?:A\b|\b(?!['\u2019]))|\bU\.S\.(?:A\.)?")
@@ -174,7 +174,7 @@ def _language(folded: str) -> str:
     """Return the language of a folded text. Long texts without stop words are lists, code or other scripts."""
     if not folded.isascii() and _UNSPACED.search(folded):
         return languages.ENGLISH
-    words = folded[:_LANGUAGE_CHARS].split()
+    words = languages.first_words(folded[:_LANGUAGE_CHARS])
     found = languages.guess(words)
     return found if found or len(words) <= languages.MAX_UNKNOWN_WORDS else languages.ENGLISH
 

@@ -143,7 +143,7 @@ def test_entries_of_another_tokenizer_are_not_read_and_searches_say_so(
     assert found(outdated, alice.owner, "payment") == (set(), True)
     assert found(outdated, alice.owner, "tnemyap") == (set(), True)
     assert found(outdated, bob.owner, "payment") == ({"bob's payment"}, False)
-    assert outdated.health(1).data["index"] == {"status": "rebuild_needed", "tokenizer": "4", "built_by": "9"}
+    assert outdated.health(1).data["index"] == {"status": "rebuild_needed", "tokenizer": "5", "built_by": "9"}
 
 
 def test_no_write_is_refused_beside_entries_of_another_tokenizer(outdated: EmbeddedEngine, alice: Person) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from store.text.normalize import fold
-from store.text.time_expressions import RECENT_DAYS
+from store.text.time_rules import RECENT_DAYS
 from store.text.times import message_tokens, query_times
 from store.text.tokens import tokenize
 
@@ -18,6 +18,18 @@ NOW = datetime(2026, 6, 10, 9, tzinfo=UTC)
 RECENT = f"{NOW.date() - timedelta(RECENT_DAYS)}..2026-06-10"
 
 READ = [
+    # Spanish, French, Portuguese
+    ("¿Qué cené ayer?", "06-09"),
+    ("¿Qué me compré anteayer?", "06-08"),
+    ("¿A quién visité la semana pasada?", "06-01..06-07"),
+    ("¿Qué hago la semana que viene?", "06-15..06-21"),
+    ("Qu'ai-je fait hier soir ?", "06-09"),
+    ("Qu'ai-je perdu avant-hier ?", "06-08"),
+    ("Que s'est-il passé le mois dernier ?", "2026-05"),
+    ("O que eu vendi anteontem?", "06-08"),
+    ("Onde estive no mês passado?", "2026-05"),
+    ("O que faço depois de amanhã?", "06-12"),
+    ("Há dois dias comprei o quê?", "06-08"),
     # English
     ("What did I do yesterday?", "06-09"),
     ("What did we decide in yesterday's meeting?", "06-09"),
