@@ -24,6 +24,8 @@ UNCALIBRATED: Final = 0.25
 _STOP_PREFIXES: Final = ("w:", "s:", "c:")
 PARTLY_KNOWN: Final = 1 / 3
 """From this share of unknown words on, a question for a property is only partly known."""
+MOST_COVERED: Final = 0.7
+"""Unless one of the best memories covers this share of what is asked, all are of low relevance."""
 MOST_PARTLY_KNOWN: Final = 3
 RELATED: Final = 0.5
 """The least relevance of a memory that is found by its vector alone."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
+from store.text import languages
 from store.text.normalize import fold
 from store.text.tokens import query_tokens
 
@@ -29,6 +30,13 @@ _GERMAN_WORDS: Final = """
     passierte stattfinden stattgefunden weisst wissen weiss erinnerst benutzer benutzers benutzerin nutzer nutzers
     nutzerin"""
 _GERMAN: Final = frozenset(_GERMAN_WORDS.split())
+_ROMANCE_WORDS: Final = """
+    hacer hago hace haces hice hizo hicimos hecho pasar paso pasa ocurrir ocurrio usuario usuaria sabes recuerdas
+    recuerda dime ahora actualmente faire fais fait faisons passe passer utilisateur utilisatrice sais rappelle
+    rappelles dis maintenant actuellement fazer faco faz fiz fez acontecer aconteceu acontece lembra sabe diga agora
+    atualmente foi ser es sont quoi est"""
+_ROMANCE: Final = frozenset(_ROMANCE_WORDS.split())
+_ROMANCE_LANGUAGES: Final = frozenset({"spanish", "french", "portuguese"})
 _OF_BOTH: Final = frozenset({"am", "an", "also", "hat", "in", "man", "so", "war", "was", "will", "die"})
 """Words that English has too, which do not tell a German question."""
 _CHINESE_WORDS: Final = (
@@ -39,13 +47,16 @@ _CHINESE_WORDS: Final = (
 _CHINESE_WORD: Final = re.compile("|".join(sorted(_CHINESE_WORDS.split(), key=len, reverse=True)))
 _HAN_RUN: Final = re.compile("[\u3400-\u9fff\uf900-\ufaff]+")
 _WORD: Final = re.compile(r"[^\W\d_]+")
-_OWN: Final = r"(?:my|our|(?:the\s+)?user's|mein\w{0,2}|unser\w{0,2})\s+"
+_OWN: Final = (
+    r"\b(?:my|our|(?:the\s+)?user's|mein\w{0,2}|unser\w{0,2}|mis?|mon|ma|mes|meus?|minhas?|nuestr[oa]s?|notre|noss[oa]s?)"
+    r"\s+"
+)
 _AFTER_VERB: Final = re.compile(
     rf"\b(?:does|did|is|are|was|were|has|have|had|will|can|would|named|called|ist|sind|war|hat)\s+(?:{_OWN})?"
     r"(?!(?:a|an|the|my|our|mein\w{0,2}|unser\w{0,2}|der|die|das|ein\w{0,2})\b)(?P<subject>[^\W\d_]{2,})"
 )
 _SUBJECT: Final = re.compile(
-    rf"\b{_OWN}(?P<own>[^\W\d_]{{2,}})"
+    rf"{_OWN}(?P<own>(?:[^\W\d_]{{2,}}\s+){{0,2}}[^\W\d_]{{2,}})"
     r"|\b(?:of|about|von|uber)\s+(?P<last>[^\W\d_]{2,})\s*[?.!]*$"
     r"|(?<![^\W\d_])(?P<owner>[^\W\d_]{2,64})'s\b"
 )
@@ -53,7 +64,13 @@ _NAME: Final = re.compile(r"(?<=[\w,;:] )[^\W\d_a-z]\w+")
 
 
 _ATTRIBUTE: Final = re.compile(
-    r"\s*(?:what|which|when|where|who|how \w+)(?:'s|\s+(?:is|are|was|were))\s+(?:the|my|your|our|[\w-]+'s?)\b"
+    r"[^\w]*(?:cual|cuales|que|quien|cuando|donde|cuant[oa]s?|como|en que|a que)(?: \w+)?"
+    r"\s+(?:es|son|era|esta|se llaman?|tengo|tiene|cuesta)\b"
+    r"|\s*(?:c'est quoi,?|quel(?:le)?s?|qui|quand|ou|combien|comment)(?: \w+)?\s*"
+    r"(?:est|sont|etait|s'appellent?)?\s*(?:le|la|les|l'|mon|ma|mes|notre)\b"
+    r"|\s*(?:qual|quais|quem|quando|onde|quant[oa]s?|como|em que|a que)(?: \w+)?"
+    r"\s+(?:e|sao|era|esta|se chama|fica|tenho|tem)\b"
+    r"|\s*(?:what|which|when|where|who|how \w+)(?:'s|\s+(?:is|are|was|were))\s+(?:the|my|your|our|[\w-]+'s?)\b"
     r"|\s*(?:was|wie|wann|wo|wer|welche\w?)(?: \w+)?\s+(?:ist|sind|war|waren|heisst|lautet)\s+"
     r"(?:der|die|das|mein\w{0,2})\b"
     r"|.*的[^的]{1,8}(?:是|叫)?(?:什么|谁|多少|几|哪|怎)"
@@ -82,8 +99,13 @@ def asked(query: str) -> Asked:
     german = words & _GERMAN
     if len(german) >= 2 and german - _OF_BOTH:
         common.update(*(_tokens_of_word(word) for word in german))
+    language = languages.guess(languages.first_words(folded))
+    if language in _ROMANCE_LANGUAGES:
+        unasked = words & (_ROMANCE | languages.STOP_WORDS_OF[language])
+        common.update(*(_tokens_of_word(word) for word in unasked))
     common.update(_chinese(folded))
-    subjects = {word for match in _SUBJECT.finditer(folded) for word in match.groups() if word}
+    named = [words for match in _SUBJECT.finditer(folded) for words in match.groups() if words]
+    subjects = {word for words in named for word in words.split()}
     if match := _AFTER_VERB.search(folded):
         subjects.add(match["subject"])
     subjects.update(fold(name) for name in _NAME.findall(query))

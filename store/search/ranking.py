@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from store.index.fact_pages import ORIGINS, Facts
-from store.search.floor import LOW_RELEVANCE, PARTLY_KNOWN, Flags, Judged, judge
+from store.search.floor import LOW_RELEVANCE, MOST_COVERED, PARTLY_KNOWN, Flags, Judged, judge
 from store.search.question import Asked
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot
 from store.text.normalize import fold
@@ -67,6 +67,8 @@ BY_VECTORS = Fusion("vector", 0.8, 0.6, 0.4)
 BY_TOKENS = Fusion("tokens", 1.5, 0.5, 0.7)
 """Chosen by leaving out one of three conversations at a time: R@10 +3.7, MRR +4.6 over keyword on the one left out."""
 _NEIGHBOR_WEIGHTS = PREVIOUS_WEIGHT + ANSWER_WEIGHT + NEXT_WEIGHT
+COVERING = 50
+"""Of so many of the best memories, one must cover most of what is asked."""
 SLOT_RELEVANCE = 0.9
 """The least relevance of a statement of the slot that the question asks for."""
 QUESTION_SIGN = "c:?"
@@ -141,7 +143,7 @@ class QueryTerms(NamedTuple):
         return self.own.index(self.window[0]) if self.window else -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeywordScores:
     """The keyword scores of one query for all documents of a user, whichever of them a request covers.
 
@@ -202,7 +204,15 @@ class KeywordScores:
         }
 
     def relevance(self, documents: Numbers) -> Reals:
-        """Return the share of the question that each of some documents covers, with the turns in its window."""
+        """Return the share of the question that each of some documents covers, with the turns in its window.
+
+        All of them are of low relevance if none covers most of the question.
+        """
+        covered = self._covered(documents)
+        is_low = self.is_partly_known or self._best_coverage < MOST_COVERED
+        return np.minimum(covered, LOW_RELEVANCE) if is_low else covered
+
+    def _covered(self, documents: Numbers) -> Reals:
         covered, own = np.zeros(len(documents)), self.postings.terms < len(self.terms.own)
         terms, holding = self.postings.terms[own], self.postings.documents[own]
         words = self.judged.words[terms]
@@ -212,12 +222,21 @@ class KeywordScores:
         if slots:  # a statement of what is asked, whatever its words
             states = np.isin(documents, holding[np.isin(terms, slots)])
             covered[states] = np.maximum(covered[states], SLOT_RELEVANCE)
-        return np.minimum(covered, LOW_RELEVANCE) if self.is_partly_known else covered
+        return covered
 
     @property
     def is_partly_known(self) -> bool:
         """Return True if the question asks for a property, and much of it is unknown to the user."""
         return self.terms.is_attribute and self.judged.unknown_share >= PARTLY_KNOWN
+
+    @cached_property
+    def _best_coverage(self) -> float:
+        """Return the largest share of the question that one of the best memories covers; 1 if nothing is asked."""
+        if not self.judged.shares.any():
+            return 1.0
+        found = np.flatnonzero((self.totals > 0) & self.passes)
+        best = found[np.argsort(-self.totals[found], kind="stable")[:COVERING]]
+        return float(self._covered(best).max(initial=0.0))
 
     def _matched(self, documents: Numbers) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
         """Return by document the query's own terms and the expected ones that it contains."""
