@@ -5,13 +5,12 @@ from typing import Final
 
 from memories.services.scoped_hits import Copy, ScopedHit
 from store.text.wording import (
+    Wording,
     is_acknowledgment,
-    is_no_answer,
     is_same_fact,
-    names_in,
     normalized,
     raw_words,
-    repeats_question,
+    tells_nothing,
     wording,
 )
 
@@ -19,8 +18,8 @@ MAX_COPIES: Final = 20
 MAX_WORDINGS: Final = 2
 """The most wordings of one fact among the first results."""
 FIRST_RESULTS: Final = 10
-_MIN_SHARED: Final = 2
-"""Wordings of one fact have at least half of the words of the shorter one in common, before stemming."""
+_MIN_SHARED: Final = 3
+"""Wordings of one fact have at least a third of the words of the shorter one in common, before stemming."""
 _MAX_CHARS: Final = 400
 """Longer texts are neither wordings of one fact nor questions that repeat a query."""
 
@@ -33,7 +32,7 @@ def fold(found: Sequence[ScopedHit], query: str) -> list[ScopedHit]:
     folded = fold_copies(one for one in found if not _is_empty(one))
     echoes = {one.hit.memory_id for one in folded if _is_echo(one, query)}
     answers = [one for one in folded if one.hit.memory_id not in echoes]
-    return [*_spread(answers), *(one for one in folded if one.hit.memory_id in echoes)]
+    return [*_spread(answers, query), *(one for one in folded if one.hit.memory_id in echoes)]
 
 
 def fold_copies(found: Iterable[ScopedHit]) -> list[ScopedHit]:
@@ -56,35 +55,36 @@ def _is_empty(one: ScopedHit) -> bool:
 
 
 def _is_echo(one: ScopedHit, query: str) -> bool:
-    """Return True for a question that repeats the query, and for the assistant's reply that it does not know."""
-    if not _is_short(one):
-        return False
-    return repeats_question(one.hit.text, query) or (one.hit.role == "assistant" and is_no_answer(one.hit.text))
+    """Return True for a text that tells nothing that the query does not: a question, or a reply without an answer."""
+    return _is_short(one) and tells_nothing(one.hit.text, query, is_reply=one.hit.role == "assistant")
 
 
 def _is_short(one: ScopedHit) -> bool:
     return len(one.hit.text) <= _MAX_CHARS and not one.hit.is_passage
 
 
-def _spread(found: list[ScopedHit]) -> list[ScopedHit]:
+def _spread(found: list[ScopedHit], query: str) -> list[ScopedHit]:
     """Return the hits with at most two wordings of one fact among the first ten."""
     if len(found) <= MAX_WORDINGS:
         return found
     raw = {one.hit.memory_id: raw_words(one.hit.text) for one in found if one.hit.sender_id and _is_short(one)}
-    names: frozenset[str] | None = None
+    asked = wording(query)
     shown: list[ScopedHit] = []
     later: list[ScopedHit] = []
+    facts: list[list[ScopedHit]] = []
     for index, one in enumerate(found):
         if len(shown) >= FIRST_RESULTS:
             return [*shown, *later, *found[index:]]
-        alike = [other for other in shown if _may_be_wording(one, other, raw)]
-        if len(alike) >= MAX_WORDINGS:
-            if names is None:
-                names = frozenset(name for some in found if _is_short(some) for name in names_in(some.hit.text))
-            own = wording(one.hit.text)
-            alike = [other for other in alike if is_same_fact(own, wording(other.hit.text), names)]
-        (later if len(alike) >= MAX_WORDINGS else shown).append(one)
+        fact = next((hits for hits in facts if any(_is_wording(one, other, raw, asked) for other in hits)), [])
+        (later if len(fact) >= MAX_WORDINGS else shown).append(one)
+        fact.append(one)
+        if len(fact) == 1:
+            facts.append(fact)
     return [*shown, *later]
+
+
+def _is_wording(one: ScopedHit, other: ScopedHit, raw: Mapping[str, frozenset[str]], asked: Wording) -> bool:
+    return _may_be_wording(one, other, raw) and is_same_fact(wording(one.hit.text), wording(other.hit.text), asked)
 
 
 def _may_be_wording(one: ScopedHit, other: ScopedHit, raw: Mapping[str, frozenset[str]]) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from memories.services.folding import fold
 from memories.services.scoped_hits import ScopedHit
-from store.text.wording import is_acknowledgment, is_question, is_same_fact, names_in, repeats_question, wording
+from store.text.wording import is_acknowledgment, is_question, is_same_fact, repeats_question, tells_nothing, wording
 from store.types import Hit
 from tests.conftest import Person
 from tests.forked import PROJECT
@@ -174,7 +174,71 @@ def test_questions_are_known_without_their_mark() -> None:
         assert not is_question(text)
 
 
-def test_names_inside_sentences_tell_facts_apart() -> None:
-    one, other = "My new dentist near the station is Weber", "My new dentist near the station is Huber"
-    names = frozenset(names_in(one) | names_in(other))
-    assert not is_same_fact(wording(one), wording(other), names)
+@pytest.mark.parametrize(
+    ("one", "other", "query"),
+    [
+        ("My new dentist near the station is Weber", "My new dentist near the station is Huber", "Who is my dentist?"),
+        ("My sister works at the bakery in Oslo", "My brother works at the bakery in Oslo", "Who works at the bakery?"),
+        ("I park my red bike in the cellar", "I park my blue bike in the cellar", "Where do I park my bike?"),
+        ("Rufus fixed my bike", "Rufus fixed her bike", "Who fixed the bike?"),
+        ("Rufus fixed my bike", "Rufus nearly fixed my bike", "Who fixed the bike?"),
+        ("My brother lives in Toronto", "My brother works in Toronto", "Where does my brother live?"),
+        ("Piano lesson on Thursday at Ida's", "Piano lesson on Friday at Ida's", "Who gives the piano lesson?"),
+        ("Paula's locker code is 4471", "Paulo's locker code is 4471", "What is the locker code?"),
+        ("我姐姐在青岛上学", "我妹妹在青岛上学", "谁在青岛上学？"),
+        ("Minha irmã mora em Faro", "Minha irmã não mora em Faro", "Onde mora a minha irmã?"),
+    ],
+)
+def test_what_differs_in_one_place_is_two_facts(one: str, other: str, query: str) -> None:
+    assert not is_same_fact(wording(one), wording(other), wording(query))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "query"),
+    [
+        ("My brother lives in Toronto.", "My brother has a place in Toronto.", "Where does my brother live?"),
+        ("My son is allergic to eggs.", "Eggs give my son an allergic reaction.", "What allergy does my son have?"),
+        ("Meine Oma wohnt in Bamberg.", "Meine Oma lebt in Bamberg.", "Wo wohnt meine Oma?"),
+        ("Mi abuela vive en la calle Olmo.", "La casa de mi abuela está en la calle Olmo.", "¿Dónde vive mi abuela?"),
+        ("Mon chien s'appelle Biscotte.", "Le nom de mon chien est Biscotte.", "Quel est le nom de mon chien ?"),
+        (
+            "A minha irmã trabalha num aquário.",
+            "O trabalho da minha irmã é num aquário.",
+            "Onde trabalha a minha irmã?",
+        ),
+        ("荔枝是我最喜欢的水果。", "水果里我最爱荔枝。", "我最喜欢的水果是什么？"),
+    ],
+)
+def test_other_words_for_a_relation_tell_the_same_fact(one: str, other: str, query: str) -> None:
+    assert is_same_fact(wording(one), wording(other), wording(query))
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("There is no record of your favorite board game.", "Which board game is my favorite?"),
+        ("The gate of your flight isn't known to me.", "What gate does my flight leave from?"),
+        ("Wo der Ersatzschlüssel liegt, weiß ich leider nicht.", "Wo liegt der Ersatzschlüssel?"),
+        ("¿Tu profesora de canto? No tengo su nombre.", "¿Cuál es el nombre de mi profesora de canto?"),
+        ("Votre casier à la piscine ? Je ne sais pas.", "Quel est mon casier à la piscine ?"),
+        ("Você ainda não me contou o sabor.", "qual o sabor do bolo?"),
+        ("没有找到快递放在哪里。", "快递放在哪里？"),
+        ("Usually the default branch is called main.", "What is the default branch called?"),
+    ],
+)
+def test_replies_without_an_answer_tell_nothing(text: str, query: str) -> None:
+    assert tells_nothing(text, query, is_reply=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("I don't know the gate, perhaps Lena knows", "Which gate is it?"),
+        ("The heating is off.", "Is the heating on or off?"),
+        ("I am vegan.", "Am I vegan?"),
+        ("My blood type is A", "What is my blood type?"),
+        ("Lena maintains the scheduler.", "Who maintains the scheduler?"),
+    ],
+)
+def test_statements_of_the_person_tell_something(text: str, query: str) -> None:
+    assert not tells_nothing(text, query, is_reply=False)
