@@ -196,7 +196,7 @@ def wording(text: str) -> Wording:
     names = frozenset() if language == "german" else frozenset(names_in(text))
     before = ["", *(f"<{written}" for _, written in order)]
     after = [*(f">{written}" for _, written in order[1:]), ""]
-    places = {(word, *sides) for (word, _), *sides in zip(order, before, after, strict=False) if word}
+    places = {(word, left, right) for (word, _), left, right in zip(order, before, after, strict=False) if word}
     owners = frozenset(found for found in re.findall(r"[a-z]+|[我你他她]", folded) if found in _OWNERS)
     is_negated = bool(_NEGATION.search(text) or _NEARLY.search(folded))
     return Wording(frozenset(words), frozenset(numbers), is_negated, names, owners, frozenset(places))
@@ -351,7 +351,7 @@ def is_same_fact(one: Wording, other: Wording, query: Wording) -> bool:
     added = [_telling(part, query) for part in (more, others)]
     if not any(added):
         return True
-    if _is_replaced(*added, one, other):
+    if _is_replaced(added[0], added[1], one, other):
         return False
     shared = one.words & other.words
     is_answer = bool(shared - _shared(shared, query.words) or one.numbers - query.numbers)
