@@ -257,7 +257,9 @@ export interface paths {
         head?: never;
         /**
          * Override a memory
-         * @description Replace the text, the category or the importance of a memory. The original stays in its history.
+         * @description Replace the text, the category or the importance of a memory, or set when it expires.
+         *
+         *     The original text stays in its history.
          */
         patch: operations["override_memory"];
         trace?: never;
@@ -294,6 +296,8 @@ export interface paths {
         /**
          * Restore a memory
          * @description Restore a memory from the trash with the copies deleted with it, or one that a newer memory superseded.
+         *
+         *     One that has expired needs a new `expires_at`, or null.
          */
         post: operations["restore_memory"];
         delete?: never;
@@ -598,6 +602,8 @@ export interface paths {
         /**
          * Restore a session
          * @description Restore a session from the trash. Memories that were deleted one by one stay there.
+         *
+         *     One that has expired needs a new `expires_at`, or null.
          */
         post: operations["restore_session"];
         delete?: never;
@@ -642,7 +648,11 @@ export interface paths {
          *     Ask the operator whether the gateway requires the provisioning token for this request.
          */
         post: operations["create_user"];
-        delete?: never;
+        /**
+         * Erase a user by an id of any form
+         * @description Erase the user that the query names, also by an id with a slash: else as `DELETE /users/{user_id}`.
+         */
+        delete: operations["erase_user_by_id"];
         options?: never;
         head?: never;
         patch?: never;
@@ -903,11 +913,22 @@ export interface components {
              */
             participants?: components["schemas"]["Participant"][];
             /**
+             * Agent Id
+             * @description The sender of messages of other roles than `user` that name none. Absent: `assistant`.
+             * @example assistant
+             */
+            agent_id?: string | null;
+            /**
              * Timezone
              * @description The time zone in which the messages were written, which decides on their days: an IANA name, an offset or a city. Absent: that of the caller's profile or of the installation.
              * @example Asia/Shanghai
              */
             timezone?: string | null;
+            /**
+             * Expires At
+             * @description When the session expires and goes to the trash with all its memories. Absent: as before; null: never.
+             */
+            expires_at?: string | null;
         };
         /**
          * AddData
@@ -961,8 +982,13 @@ export interface components {
                 [key: string]: number;
             } | null;
             /**
+             * Thoughts
+             * @description The number of parts in which a model reasons, which are not stored. Absent if there are none.
+             */
+            thoughts?: number | null;
+            /**
              * Warnings
-             * @description The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if there are none.
+             * @description The addresses that were kept as text and not read, and why, parts of unknown types, and an unknown `timezone`; absent if there are none.
              */
             warnings?: components["schemas"]["FieldProblem"][] | null;
         };
@@ -1382,7 +1408,7 @@ export interface components {
         CreateUserBodyRequest: {
             /**
              * User Id
-             * @description An id of your choice: 1 to 64 characters of A-Z a-z 0-9 _ . @ + -
+             * @description An id of your choice, such as the one of your identity provider: 1 to 255 characters, at most 512 bytes, without invisible ones. It is stored in Unicode's form NFC.
              * @example u_123
              */
             user_id: string;
@@ -1500,15 +1526,30 @@ export interface components {
             reason?: string | null;
         };
         /**
+         * DialectPart
+         * @description A part as OpenAI's or Anthropic's API writes it, such as `image_url`. Of an unknown one the name is stored.
+         */
+        DialectPart: {
+            /**
+             * Type
+             * @description The kind of part.
+             * @example image_url
+             */
+            type: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
          * EntryMeta
          * @description The provenance of an entry. The gateway fills it in for an entry written without it.
          */
         EntryMeta: {
             /**
              * Source
-             * @description Who stated the entry; null if unknown.
+             * @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown.
+             * @example user_stated
              */
-            source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+            source?: string | null;
             /**
              * Confidence
              * @description How certain it is, 1 for certain; null if unknown.
@@ -1924,6 +1965,47 @@ export interface components {
             message: string;
         };
         /**
+         * FileReading
+         * @description What was read of a file.
+         */
+        FileReading: {
+            /**
+             * Parser
+             * @description What read the file.
+             * @example xberg
+             */
+            parser: string;
+            /**
+             * Characters
+             * @description The length of its text.
+             * @example 5120
+             */
+            characters: number;
+            /**
+             * Pages
+             * @description The number of its pages or slides; null if it has none.
+             * @example 3
+             */
+            pages: number | null;
+            /**
+             * Pages Read
+             * @description How many of them were read.
+             * @example 2
+             */
+            pages_read: number | null;
+            /**
+             * Is Partial
+             * @description True if text of the file is missing.
+             * @example true
+             */
+            is_partial: boolean;
+            /**
+             * Notes
+             * @description What was left out or is doubtful.
+             */
+            notes: components["schemas"]["ReadingNote"][];
+        };
+        /**
          * FlushBackend
          * @description The engine's answer to a flush.
          */
@@ -2058,7 +2140,7 @@ export interface components {
              * @example delete
              * @enum {string}
              */
-            action: "original" | "override" | "override_undo" | "delete" | "restore" | "superseded";
+            action: "original" | "override" | "override_undo" | "delete" | "expire" | "restore" | "superseded";
             /**
              * By
              * @description Who did it: `key`, `token`, `operator`, `command`, `system` or `engine`; empty if unknown.
@@ -2104,7 +2186,7 @@ export interface components {
         };
         /**
          * IssueKeyBody
-         * @description The label and the expiry of a new key.
+         * @description The label, the expiry and the limits of a new key.
          */
         IssueKeyBodyRequest: {
             /**
@@ -2123,6 +2205,23 @@ export interface components {
              * @description When the key expires, within ten years. Absent: never.
              */
             expires_at?: string | null;
+            /**
+             * Scopes
+             * @description What the key may do. `search`: read memories and profiles. `add`: store. `decide`: change, delete and restore. `files`: read, upload and delete files. `controls`: read and tighten controls. Keys with scopes manage no keys and webhooks. Absent: everything but `controls`.
+             */
+            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
+            /**
+             * App Id
+             * @description The only application whose data the key reads and writes. Absent: all.
+             * @example null
+             */
+            app_id?: string | null;
+            /**
+             * Agent Id
+             * @description The only agent as which the key reads and writes. Absent: all.
+             * @example null
+             */
+            agent_id?: string | null;
         };
         /**
          * KeyList
@@ -2166,6 +2265,24 @@ export interface components {
              * @example null
              */
             expires_at: string | null;
+            /**
+             * Scopes
+             * @description What the key may do; null for everything but `controls`.
+             * @example null
+             */
+            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
+            /**
+             * App Id
+             * @description The only application that it reads and writes.
+             * @example null
+             */
+            app_id?: string | null;
+            /**
+             * Agent Id
+             * @description The only agent as which it reads and writes.
+             * @example null
+             */
+            agent_id?: string | null;
             /**
              * Prefix
              * @description The first characters of the key.
@@ -2233,32 +2350,6 @@ export interface components {
              * @enum {string}
              */
             confidence: "high" | "low";
-        };
-        /**
-         * MemoryBody
-         * @description The session and scope of a memory, to tell equal ids apart.
-         */
-        MemoryBodyRequest: {
-            /**
-             * User Id
-             * @description The caller's user id. Required with `user_key` only.
-             */
-            user_id?: string | null;
-            /**
-             * Session Id
-             * @description The memory's session, to check that it is the right one.
-             */
-            session_id?: string | null;
-            /**
-             * App Id
-             * @description The memory's application. Required only if the id exists in several scopes.
-             */
-            app_id?: string | null;
-            /**
-             * Project Id
-             * @description The memory's project. Required only if the id exists in several scopes.
-             */
-            project_id?: string | null;
         };
         /**
          * MemoryDetail
@@ -2407,6 +2498,12 @@ export interface components {
              * @example null
              */
             expires_at?: string | null;
+            /**
+             * State
+             * @description Its own state, apart from that of its session.
+             * @example live
+             */
+            state?: ("live" | "trashed" | "superseded" | "expired") | null;
         };
         /**
          * MemoryPage
@@ -2426,35 +2523,67 @@ export interface components {
             next_cursor: string | null;
         };
         /**
+         * MemoryRestoreBody
+         * @description The session and scope of a memory, and when it expires after it is restored.
+         */
+        MemoryRestoreBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Session Id
+             * @description The memory's session, to check that it is the right one.
+             */
+            session_id?: string | null;
+            /**
+             * App Id
+             * @description The memory's application. Required only if the id exists in several scopes.
+             */
+            app_id?: string | null;
+            /**
+             * Project Id
+             * @description The memory's project. Required only if the id exists in several scopes.
+             */
+            project_id?: string | null;
+            /**
+             * Expires At
+             * @description When it expires again; null for never. Required for a memory that has expired. Absent: as before.
+             * @example null
+             */
+            expires_at?: string | null;
+        };
+        /**
          * MessageIn
          * @description A message of a session.
          */
         MessageIn: {
             /**
              * Sender Id
-             * @description The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's id.
+             * @description The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's id. Absent: the caller, or the `agent_id` of the request.
              * @example u_123
              */
-            sender_id: string;
+            sender_id?: string | null;
             /**
              * Sender Name
-             * @description The sender's name. It is shown, and questions that name it prefer the message.
+             * @description The sender's name, also as `name`. It is shown, and questions that name it prefer the message.
              * @example Ann
              */
             sender_name?: string | null;
             /**
              * Role
-             * @description The sender's role.
+             * @description The sender's role. `developer` is `system`.
              * @example user
              * @enum {string}
              */
             role: "user" | "assistant" | "tool" | "system";
             /**
              * Timestamp
-             * @description When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds.
+             * @description When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds. Absent: now, each message a millisecond after the one before it.
              * @example 1781172177000
              */
-            timestamp: number;
+            timestamp?: number | null;
             /**
              * Tool Calls
              * @description The tools that the agent called with this message.
@@ -2479,11 +2608,16 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /**
+             * Expires At
+             * @description When its memory expires and goes to the trash. Absent: never, or with its session.
+             */
+            expires_at?: string | null;
+            /**
              * Content
-             * @description The text, or the parts of the message. It may be empty if there are `tool_calls`, which then are the text.
+             * @description The text, or the parts of the message, which may be OpenAI's or Anthropic's. It may be empty if there are `tool_calls`, which then are the text.
              * @example I prefer short answers.
              */
-            content?: string | components["schemas"]["ContentItemIn"][] | null;
+            content?: string | (components["schemas"]["ContentItemIn"] | components["schemas"]["DialectPart"])[] | null;
         };
         /**
          * MetadataComparison
@@ -2613,6 +2747,24 @@ export interface components {
              */
             expires_at: string | null;
             /**
+             * Scopes
+             * @description What the key may do; null for everything but `controls`.
+             * @example null
+             */
+            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
+            /**
+             * App Id
+             * @description The only application that it reads and writes.
+             * @example null
+             */
+            app_id?: string | null;
+            /**
+             * Agent Id
+             * @description The only agent as which it reads and writes.
+             * @example null
+             */
+            agent_id?: string | null;
+            /**
              * User Key
              * @description The API key in plain text. Store it: it is not shown again.
              * @example uk_4pXn2Zr8Tq6vWs1Yb3Kd5Mf7Hj9Lc0Ga2Ne4Ru6Ti8o
@@ -2716,10 +2868,9 @@ export interface components {
             memory_id: string;
             /**
              * Override Id
-             * @description The id of the override.
-             * @example o_ddbaee472c597a5f32000746dc22019b
+             * @description The id of the override; null if only the expiry was set.
              */
-            override_id: string;
+            override_id: string | null;
             /**
              * Status
              * @description `active`, or `undone` after it was undone.
@@ -2758,7 +2909,7 @@ export interface components {
         };
         /**
          * OverrideBody
-         * @description The parts of a memory to override: at least one of `override_text`, `category` and `importance`.
+         * @description The parts of a memory to override: one of `override_text`, `category`, `importance`; or when it expires.
          */
         PatchedOverrideBodyRequest: {
             /**
@@ -2798,6 +2949,11 @@ export interface components {
              */
             importance?: number | null;
             /**
+             * Expires At
+             * @description When it expires; null for never. Absent: as before. It is no override, and no undo ends it.
+             */
+            expires_at?: string | null;
+            /**
              * Copies
              * @description True overrides its copies too. Copies are memories of the same text, sender and role, which searches show as one. Default: `false`.
              */
@@ -2808,6 +2964,8 @@ export interface components {
             category: string;
         } | {
             importance: number;
+        } | {
+            expires_at: string | null;
         };
         /**
          * UserMemoryPatch
@@ -2858,8 +3016,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry; null if unknown. */
-                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
+                        source?: string | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -2890,8 +3048,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry; null if unknown. */
-                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
+                        source?: string | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -2917,7 +3075,7 @@ export interface components {
                 scheduling_preferences?: {
                     /** @description When the user works best. */
                     productive_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -2932,7 +3090,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user prefers meetings. */
                     preferred_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -2947,7 +3105,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user accepts no meetings. */
                     no_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -2962,7 +3120,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user works without interruption. */
                     deep_work_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3004,7 +3162,7 @@ export interface components {
                     cadence?: string | null;
                     /** @description When it takes place. */
                     time_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3021,8 +3179,8 @@ export interface components {
                     importance?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry; null if unknown. */
-                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
+                        source?: string | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -3057,7 +3215,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "memory.added" | "memory.deleted" | "memory.restored" | "memory.overridden" | "memory.override_undone")[] | null;
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone")[] | null;
             /**
              * Is Enabled
              * @description False stops deliveries: events of this time are not reported, pending deliveries wait.
@@ -3134,8 +3292,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry; null if unknown. */
-                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
+                        source?: string | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -3148,7 +3306,7 @@ export interface components {
                 work_habits?: {
                     /** @description When the user is available. */
                     available_hours?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3163,7 +3321,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user works without interruption. */
                     deep_work_blocks?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3178,7 +3336,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user prefers meetings. */
                     preferred_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3193,7 +3351,7 @@ export interface components {
                     }[] | null;
                     /** @description When the user accepts no meetings. */
                     no_meeting_windows?: {
-                        /** @description The weekdays; empty for every day. */
+                        /** @description The weekdays; empty for every day. Names such as `Monday` are read too. */
                         weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[] | null;
                         /**
                          * Start
@@ -3231,8 +3389,8 @@ export interface components {
                     notes?: string | null;
                     /** @description Where the entry comes from and how certain it is. */
                     meta?: {
-                        /** @description Who stated the entry; null if unknown. */
-                        source?: ("user_stated" | "agent_inferred" | "operator" | "import") | null;
+                        /** @description Who stated the entry: `user_stated`, `agent_inferred`, `operator`, `import`, or a word of your own; null if unknown. */
+                        source?: string | null;
                         /** @description How certain it is, 1 for certain; null if unknown. */
                         confidence?: number | null;
                         /** @description When the entry last changed; null if unknown. */
@@ -3560,6 +3718,39 @@ export interface components {
             sources: components["schemas"]["ContextSource"][];
         };
         /**
+         * ReadingNote
+         * @description Something that was left out of a file's text, or is doubtful.
+         */
+        ReadingNote: {
+            /**
+             * Code
+             * @description What it is, for programs.
+             * @example pages_without_text
+             * @enum {string}
+             */
+            code: "text_cut" | "blocks_cut" | "words_lost" | "pages_skipped" | "pages_without_text" | "parts_skipped" | "images_skipped" | "recognition_doubtful";
+            /**
+             * Count
+             * @description How many pages, parts, images or words; of a text that was cut, the limit.
+             * @example 1
+             */
+            count: number;
+            /**
+             * Names
+             * @description Page numbers or names of parts, at most 20.
+             * @example [
+             *       "2"
+             *     ]
+             */
+            names: string[];
+            /**
+             * Message
+             * @description What it is, in words.
+             * @example Pages without text whose pictures were not read: 1 (2).
+             */
+            message: string;
+        };
+        /**
          * RegisteredAnswer
          * @description A registered file and the status of its ingestion.
          */
@@ -3588,6 +3779,11 @@ export interface components {
              * @example extracted
              */
             status: string;
+            /**
+             * @description What was read of the file, if text of it is missing; absent otherwise.
+             * @example null
+             */
+            reading?: components["schemas"]["FileReading"] | null;
             /**
              * Warnings
              * @description The fields of the request that were ignored, and why; absent if there are none.
@@ -3712,6 +3908,11 @@ export interface components {
              * @example extracted
              */
             status: string;
+            /**
+             * @description What was read of the file, if text of it is missing; absent otherwise.
+             * @example null
+             */
+            reading?: components["schemas"]["FileReading"] | null;
         };
         /**
          * ResourceItem
@@ -3830,6 +4031,8 @@ export interface components {
             project_id: string;
             /** @description How far the file is at the remote. */
             remote: components["schemas"]["RemoteView"];
+            /** @description What was read of the file; null until then, or if a remote or an older version read it. */
+            reading?: components["schemas"]["FileReading"] | null;
         };
         /**
          * ResourceList
@@ -4030,6 +4233,24 @@ export interface components {
              * @example null
              */
             expires_at: string | null;
+            /**
+             * Scopes
+             * @description What the key may do; null for everything but `controls`.
+             * @example null
+             */
+            scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
+            /**
+             * App Id
+             * @description The only application that it reads and writes.
+             * @example null
+             */
+            app_id?: string | null;
+            /**
+             * Agent Id
+             * @description The only agent as which it reads and writes.
+             * @example null
+             */
+            agent_id?: string | null;
             /**
              * User Key
              * @description The API key in plain text. Store it: it is not shown again.
@@ -4468,7 +4689,7 @@ export interface components {
             };
             /**
              * Hint
-             * @description How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few results and leave out sessions of the caller, or `timezone` is unknown.
+             * @description How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown.
              */
             hint?: string | null;
         };
@@ -4722,27 +4943,6 @@ export interface components {
             reason?: string | null;
         };
         /**
-         * SessionBody
-         * @description The scope of the session.
-         */
-        SessionBodyRequest: {
-            /**
-             * App Id
-             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
-             */
-            app_id?: string;
-            /**
-             * Project Id
-             * @description The project within the application. Default: `"default"`.
-             */
-            project_id?: string;
-            /**
-             * User Id
-             * @description The caller's user id. Required with `user_key` only.
-             */
-            user_id?: string | null;
-        };
-        /**
          * SessionDecided
          * @description A deletion of a session.
          */
@@ -4847,6 +5047,18 @@ export interface components {
              * @example null
              */
             deleted_at: string | null;
+            /**
+             * Expires At
+             * @description When it ends. Absent if it does not.
+             * @example null
+             */
+            expires_at?: string | null;
+            /**
+             * State
+             * @description `expired`: its time passed.
+             * @example live
+             */
+            state?: ("live" | "trashed" | "expired") | null;
             /** @description How far the session is at the remote. */
             remote: components["schemas"]["RemoteView"];
         };
@@ -4866,6 +5078,33 @@ export interface components {
              * @example null
              */
             next_cursor: string | null;
+        };
+        /**
+         * SessionRestoreBody
+         * @description The scope of the session, and when it expires after it is restored.
+         */
+        SessionRestoreBodyRequest: {
+            /**
+             * App Id
+             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
+             */
+            app_id?: string;
+            /**
+             * Project Id
+             * @description The project within the application. Default: `"default"`.
+             */
+            project_id?: string;
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Expires At
+             * @description When it expires again; null for never. Required for one that has expired. Absent: as before.
+             * @example null
+             */
+            expires_at?: string | null;
         };
         /**
          * SimilarMemory
@@ -5072,7 +5311,7 @@ export interface components {
         TimeWindow: {
             /**
              * Weekdays
-             * @description The weekdays; empty for every day.
+             * @description The weekdays; empty for every day. Names such as `Monday` are read too.
              */
             weekdays?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
             /**
@@ -5323,6 +5562,17 @@ export interface components {
              * @example 2026-06-10T10:00:00+00:00
              */
             deleted_at: string;
+            /**
+             * State
+             * @description `expired`: its time passed.
+             * @example trashed
+             */
+            state?: ("trashed" | "expired") | null;
+            /**
+             * Expires At
+             * @description When it expired, or would have. Absent without a time.
+             */
+            expires_at?: string | null;
         };
         /**
          * TrashPage
@@ -5511,7 +5761,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "memory.added" | "memory.deleted" | "memory.restored" | "memory.overridden" | "memory.override_undone")[];
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone")[];
         };
         /**
          * WebhookDeliveryPage
@@ -5797,6 +6047,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The request names another user than the one whose API key it has in its header. */
+        403: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The object does not exist, or it belongs to another user. */
         404: {
             headers: {
@@ -5948,6 +6207,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -5984,6 +6244,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6018,6 +6279,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6062,6 +6324,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6099,6 +6362,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6132,6 +6396,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6173,6 +6438,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6208,6 +6474,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6245,6 +6512,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6288,6 +6556,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6323,6 +6592,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6360,6 +6630,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
@@ -6435,6 +6706,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6482,6 +6754,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6514,6 +6787,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6562,6 +6836,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6607,6 +6882,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6647,6 +6923,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6692,6 +6969,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6719,7 +6997,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["MemoryBodyRequest"];
+                "application/json": components["schemas"]["MemoryRestoreBodyRequest"];
             };
         };
         responses: {
@@ -6736,6 +7014,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -6773,6 +7052,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
@@ -6813,6 +7093,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
             422: components["responses"]["422"];
@@ -6844,6 +7125,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             413: components["responses"]["413"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6880,6 +7162,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
@@ -6912,6 +7195,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             413: components["responses"]["413"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -6950,6 +7234,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -6988,6 +7273,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7035,6 +7321,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             408: components["responses"]["408"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
@@ -7083,6 +7370,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7120,6 +7408,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
@@ -7180,6 +7469,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             416: components["responses"]["416"];
@@ -7220,6 +7510,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
@@ -7269,6 +7560,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             413: components["responses"]["413"];
             415: components["responses"]["415"];
@@ -7310,6 +7602,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7357,6 +7650,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
@@ -7396,6 +7690,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
@@ -7422,7 +7717,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["SessionBodyRequest"];
+                "application/json": components["schemas"]["SessionRestoreBodyRequest"];
             };
         };
         responses: {
@@ -7439,6 +7734,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
@@ -7585,7 +7881,40 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    erase_user_by_id: {
+        parameters: {
+            query: {
+                /** @description `erase:` followed by the user id, as a confirmation. An erasure cannot be undone. */
+                confirm: string;
+                /** @description The id of the user to erase: with an API key, the caller's own. */
+                user_id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receipt of the erasure. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureReceipt"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7619,6 +7948,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7648,6 +7978,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7680,6 +8011,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7712,6 +8044,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             429: components["responses"]["429"];
@@ -7745,6 +8078,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7774,6 +8108,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7806,6 +8141,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7838,6 +8174,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7870,6 +8207,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7903,6 +8241,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7941,6 +8280,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -7977,6 +8317,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];
@@ -8016,6 +8357,7 @@ export interface operations {
             };
             400: components["responses"]["400"];
             401: components["responses"]["401"];
+            403: components["responses"]["403"];
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             422: components["responses"]["422"];

@@ -32,6 +32,7 @@ __all__ = [
     "CopyOut",
     "DeletedWebhook",
     "DeliveryStatus",
+    "DialectPart",
     "EngineHealth",
     "ErasedFiles",
     "Eraser",
@@ -41,6 +42,7 @@ __all__ = [
     "FactItem",
     "FactOut",
     "FieldProblem",
+    "FileReading",
     "FlushBackend",
     "Flushed",
     "FlushedMessages",
@@ -69,6 +71,7 @@ __all__ = [
     "Profiles",
     "Prompt",
     "PromptContext",
+    "ReadingNote",
     "RegisteredResource",
     "RemoteDeletions",
     "RemoteResidue",
@@ -123,8 +126,10 @@ EventType = Literal[
     "session.flushed",
     "session.deleted",
     "session.restored",
+    "session.expired",
     "memory.added",
     "memory.deleted",
+    "memory.expired",
     "memory.restored",
     "memory.overridden",
     "memory.override_undone",
@@ -371,7 +376,7 @@ class SearchReport(Model):
     """Misspelled words of the query, with the words of the memories that were searched instead."""
     hint: str | None = None
     """How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few
-    results and leave out sessions of the caller, or `timezone` is unknown."""
+    results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown."""
 
 
 class SearchAnswer(Model):
@@ -469,6 +474,8 @@ class Memory(Model):
     """The id that your application gave it. Absent without one."""
     expires_at: datetime | None = None
     """When it ends. Absent if it does not."""
+    state: str | None = None
+    """Its own state, apart from that of its session."""
 
 
 class SimilarMemory(Model):
@@ -556,8 +563,8 @@ class Override(Versioned):
 
     memory_id: str
     """The id of the memory."""
-    override_id: str
-    """The id of the override."""
+    override_id: str | None
+    """The id of the override; null if only the expiry was set."""
     status: str
     """`active`, or `undone` after it was undone."""
     copies: list[str] | None = None
@@ -624,6 +631,10 @@ class TrashItem(Model):
     """The reason of the deletion; may be empty."""
     deleted_at: datetime
     """When it was deleted. It is purged some days later; ask the operator."""
+    state: str | None = None
+    """`expired`: its time passed."""
+    expires_at: datetime | None = None
+    """When it expired, or would have. Absent without a time."""
 
 
 class AddedMessages(Model):
@@ -667,9 +678,11 @@ class Added(Model):
     redacted: dict[str, int] | None = None
     """The number of values that were masked in texts, by kind: `card`, `secret`, `email`, `phone`. Absent if there are
     none."""
+    thoughts: int | None = None
+    """The number of parts in which a model reasons, which are not stored. Absent if there are none."""
     warnings: list[FieldProblem] | None = None
-    """The addresses that were kept as text and not read, and why, and an unknown `timezone`; absent if there are
-    none."""
+    """The addresses that were kept as text and not read, and why, parts of unknown types, and an unknown `timezone`;
+    absent if there are none."""
 
 
 class FlushedMessages(Model):
@@ -734,6 +747,10 @@ class Session(Versioned):
     """When the memories of the last flush can be found; null if unknown."""
     deleted_at: datetime | None
     """When the session was deleted; null if it was not."""
+    expires_at: datetime | None = None
+    """When it ends. Absent if it does not."""
+    state: str | None = None
+    """`expired`: its time passed."""
     remote: RemoteState
     """How far the session is at the remote."""
 
@@ -749,6 +766,36 @@ class SessionDecision(Model):
     """`deleted`, or `restored` after a restoration."""
 
 
+class ReadingNote(Model):
+    """Something that was left out of a file's text, or is doubtful."""
+
+    code: str
+    """What it is, for programs."""
+    count: int
+    """How many pages, parts, images or words; of a text that was cut, the limit."""
+    names: list[str]
+    """Page numbers or names of parts, at most 20."""
+    message: str
+    """What it is, in words."""
+
+
+class FileReading(Model):
+    """What was read of a file."""
+
+    parser: str
+    """What read the file."""
+    characters: int
+    """The length of its text."""
+    pages: int | None
+    """The number of its pages or slides; null if it has none."""
+    pages_read: int | None
+    """How many of them were read."""
+    is_partial: bool
+    """True if text of the file is missing."""
+    notes: list[ReadingNote]
+    """What was left out or is doubtful."""
+
+
 class ResourceStatus(Model):
     """A resource and the status of its ingestion."""
 
@@ -760,6 +807,8 @@ class ResourceStatus(Model):
     """The public address: `resource://{user_id}/{resource_id}`."""
     status: str
     """`ingesting` (waiting or running), `extracted` (searchable), `empty` (no text found), `failed` or `deleted`."""
+    reading: FileReading | None = None
+    """What was read of the file, if text of it is missing; absent otherwise."""
 
 
 class RegisteredResource(ResourceStatus):
@@ -810,6 +859,8 @@ class Resource(Versioned):
     """The project of the scope."""
     remote: RemoteState
     """How far the file is at the remote."""
+    reading: FileReading | None = None
+    """What was read of the file; null until then, or if a remote or an older version read it."""
 
 
 class Profiles(Model):
@@ -936,6 +987,12 @@ class Key(Model):
     """When the key was made."""
     expires_at: datetime | None
     """When the key expires; null for never."""
+    scopes: list[str] | None = None
+    """What the key may do; null for everything but `controls`."""
+    app_id: str | None = None
+    """The only application that it reads and writes."""
+    agent_id: str | None = None
+    """The only agent as which it reads and writes."""
     prefix: str
     """The first characters of the key."""
     revoked_at: datetime | None
@@ -959,6 +1016,12 @@ class NewKey(Model):
     """When the key was made."""
     expires_at: datetime | None
     """When the key expires; null for never."""
+    scopes: list[str] | None = None
+    """What the key may do; null for everything but `controls`."""
+    app_id: str | None = None
+    """The only application that it reads and writes."""
+    agent_id: str | None = None
+    """The only agent as which it reads and writes."""
     user_key: str
     """The API key in plain text. Store it: it is not shown again."""
 
@@ -1089,18 +1152,26 @@ class ContentItem(Model):
     """Data of your own, at most 64 KiB of JSON, stored with the message."""
 
 
+class DialectPart(Model):
+    """A part as OpenAI's or Anthropic's API writes it, such as `image_url`. Of an unknown one the name is stored."""
+
+    type: str
+    """The kind of part."""
+
+
 class Message(Model):
     """A message of a session."""
 
-    sender_id: str
-    """The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's
-    id."""
+    sender_id: str | None = None
+    """The sender. For role `user`: the caller's user id, or the id of one of `participants`. Otherwise the agent's id.
+    Absent: the caller, or the `agent_id` of the request."""
     sender_name: str | None = None
-    """The sender's name. It is shown, and questions that name it prefer the message."""
+    """The sender's name, also as `name`. It is shown, and questions that name it prefer the message."""
     role: Role
-    """The sender's role."""
-    timestamp: int = Field(default_factory=lambda: int(time.time() * 1000))
-    """When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds."""
+    """The sender's role. `developer` is `system`."""
+    timestamp: int | None = Field(default_factory=lambda: int(time.time() * 1000))
+    """When it was sent, in Unix milliseconds. Values below 100000000000 are read as seconds. Absent: now, each message
+    a millisecond after the one before it."""
     tool_calls: list[ToolCall] | None = None
     """The tools that the agent called with this message."""
     tool_call_id: str | None = None
@@ -1109,8 +1180,11 @@ class Message(Model):
     """Words to find its memories by, each once."""
     metadata: dict[str, Any] | None = None
     """Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it."""
-    content: str | list[ContentItem] | None = None
-    """The text, or the parts of the message. It may be empty if there are `tool_calls`, which then are the text."""
+    expires_at: datetime | None = None
+    """When its memory expires and goes to the trash. Absent: never, or with its session."""
+    content: str | list[ContentItem | DialectPart] | None = None
+    """The text, or the parts of the message, which may be OpenAI's or Anthropic's. It may be empty if there are
+    `tool_calls`, which then are the text."""
 
 
 class Participant(Model):

@@ -236,7 +236,7 @@ export class Memories extends Group {
    * Restore a memory from the trash.
    *
    * @param {string} memoryId
-   * @param {Fields<"MemoryBodyRequest"> & Condition} [options]
+   * @param {Fields<"MemoryRestoreBodyRequest"> & Condition} [options]
    * @returns {Promise<Schemas["Restored"]>}
    */
   restore(memoryId, { if_match: etag, ...fields } = {}) {

@@ -190,7 +190,7 @@ class OverrideBody(MemoryBody):
                 {"required": ["override_text"], "properties": {"override_text": {"type": "string"}}},
                 {"required": ["category"], "properties": {"category": {"type": "string"}}},
                 {"required": ["importance"], "properties": {"importance": {"type": "number"}}},
-                {"required": ["expires_at"]},
+                {"required": ["expires_at"], "properties": {"expires_at": {"type": ["string", "null"]}}},
             ]
         }
     )
