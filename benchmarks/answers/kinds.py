@@ -84,10 +84,13 @@ def _negatives(person: Person, case: Case) -> Shown:
     asked = person.ask(case["question"])
     earlier = case["messages"][0]["text"]
     is_found = _holds([one["text"] for one in asked.results], earlier)
-    return {
+    shown = {
         "not marked": not any(one["superseded_by"] for one in asked.results),
         "not left out": not is_found or _holds(asked.recalled, earlier),
     }
+    if case.get("answer"):
+        shown["not reordered"] = _first(asked, case["answer"])["search"]
+    return shown
 
 
 def _unanswerable(person: Person, case: Case) -> Shown:
@@ -171,7 +174,11 @@ KINDS: Final = (
         _updates,
         {"search": (0.95, 0.85), "recall": (0.95, 0.85), "recall without the old one": (0.95, 0.85)},
     ),
-    Kind("negatives", _negatives, {"not marked": (0.98, 0.98), "not left out": (1.0, 1.0)}),
+    Kind(
+        "negatives",
+        _negatives,
+        {"not marked": (0.98, 0.98), "not left out": (1.0, 1.0), "not reordered": (0.98, 0.98)},
+    ),
     Kind("history", _history, {"search": (0.9, 0.9), "recall": (0.9, 0.9)}),
     Kind(
         "unanswerable",

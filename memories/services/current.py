@@ -16,6 +16,7 @@ from store.text import dates
 from store.text.normalize import fold
 from store.text.slots import Link, Statement, link_of
 from store.text.statements import is_about_first, is_about_past, statements
+from store.text.succession import follows
 from store.text.times import query_times
 from store.types import PARTICIPANT_CATEGORY, Hit
 
@@ -46,7 +47,7 @@ def put_current_first(found: Sequence[ScopedHit], command: SearchCommand) -> lis
     The newer one takes the better place of the two, the older one follows. A question about the past gets them the
     other way round, and one that names a date or month as they were ranked.
     """
-    replacements = _replacements(found)
+    replacements = _replacements(found, command.query)
     if not replacements:
         return list(found)
     marked = _marked(found, replacements)
@@ -85,14 +86,14 @@ def _names_time(command: SearchCommand) -> bool:
     return bool(query_times(command.query, command.now or timezone.now()).tokens)
 
 
-def _replacements(found: Sequence[ScopedHit]) -> list[_Replacement]:
+def _replacements(found: Sequence[ScopedHit], question: str) -> list[_Replacement]:
     """Return for each hit the newest hit that replaces it, if there is one."""
     said = list(_said(found))
     if len(said) < 2:
         return []
     newest: dict[int, _Replacement] = {}
     for first, second in combinations(said, 2):
-        if (one := _replacement(first, second)) and (
+        if (one := _replacement(first, second, question)) and (
             one.older.place not in newest
             or one.newer.item.hit.created_at_ms > newest[one.older.place].newer.item.hit.created_at_ms
         ):
@@ -102,8 +103,8 @@ def _replacements(found: Sequence[ScopedHit]) -> list[_Replacement]:
 
 def _said(found: Sequence[ScopedHit]) -> Iterator[_Said]:
     for place, item in enumerate(found):
-        if (strength := _strength_of(item)) and (of_hit := statements(item.hit.text)):
-            yield _Said(place, item, of_hit, _speaker_of(item.hit), strength)
+        if strength := _strength_of(item):
+            yield _Said(place, item, statements(item.hit.text), _speaker_of(item.hit), strength)
 
 
 def _is_of_participant(hit: Hit) -> bool:
@@ -131,7 +132,7 @@ def _speaker_of(hit: Hit) -> str:
     return hit.sender_id if _is_of_participant(hit) else ""
 
 
-def _replacement(first: _Said, second: _Said) -> _Replacement | None:
+def _replacement(first: _Said, second: _Said, question: str) -> _Replacement | None:
     """Return how the newer of two hits replaces the older one, None for two that have nothing in common."""
     if first.speaker != second.speaker:
         return None
@@ -141,6 +142,8 @@ def _replacement(first: _Said, second: _Said) -> _Replacement | None:
     if newer.strength < older.strength:
         return None
     links = [link for new in newer.statements for old in older.statements if (link := link_of(old, new))]
+    if not links and (one := follows(question, older.item.hit.text, newer.item.hit.text)):
+        links = [one]
     if not links:
         return None
     link = min(links, key=lambda one: (one.confidence != "high", not one.is_marked))

@@ -27,6 +27,7 @@ from store.models import IndexStatistics, Memory, State, owner_values
 from store.text import times
 from store.text.pronouns import CONTINUATION_SIGN, continues
 from store.text.statements import slots_of
+from store.text.succession import topics_of
 from store.text.tokens import TOKENIZER_VERSION, day_tokens, read
 from store.types import Owner
 
@@ -219,7 +220,7 @@ def _slot_tokens(memory: Memory) -> list[str]:
         return []
     if memory.payload.get("is_participant"):
         return []
-    return [slot.token for slot in slots_of(memory.text)]
+    return list(dict.fromkeys(slot.token for slot in (*slots_of(memory.text), *topics_of(memory.text))))
 
 
 @lru_cache(maxsize=1024)

@@ -25,6 +25,7 @@ from store.search.snapshot import Numbers, Postings, Reals, Snapshot, places_of
 from store.text.expected import expected_tokens
 from store.text.languages import FOREIGN
 from store.text.statements import asked
+from store.text.succession import asked_topics
 from store.text.times import query_times
 from store.text.tokens import query_readings, query_tokens, without_stop_words
 from store.types import NOT_REPLACED, Hit, Owner, SearchRequest, SearchResult, labels_of
@@ -98,7 +99,7 @@ def terms_of(request: SearchRequest, *, with_expected: bool) -> QueryTerms:
     """Return the terms of a query: its words, the days that it means, its slots, and words of its answer."""
     times = query_times(request.query, request.now or datetime.now(UTC))
     words = query_tokens(times.rest)
-    slots = (slot.token for slot in asked(request.query))
+    slots = (slot.token for slot in (*asked(request.query), *asked_topics(request.query)))
     own = [*(without_stop_words(words) if times.tokens else words)[:MAX_TERMS], *slots]
     expected = expected_tokens(request.query) if with_expected else ()
     readings = query_readings(times.rest)

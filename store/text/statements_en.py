@@ -59,7 +59,7 @@ _FICTION = re.compile(
     r" character|lyrics"
     r"|short story|novel|screenplay|fictional|hypothetical(?:ly)?|translate|proofread|rewrite|april fools?|joke"
     r"|sarcasm|/s"
-    r"|my character|dialogue|quote|the sentence|example sentence|write a|poem)\b",
+    r"|my character|reads(?=:)|as me(?=:)|dialogue|quote|the sentence|example sentence|write a|poem)\b",
     I,
 )
 _LEAD = re.compile(

@@ -1,0 +1,551 @@
+# ruff: noqa: E501 - patterns are read better whole
+"""Tell whether one text follows on another as the answer to a question: whether what it says is newer.
+
+`store.text.slots` compares statements that a pattern found. Here no pattern is needed: two texts answer the
+same question about the same subject, and the later one says that something changed or is so now. A text that doubts,
+plans, asks, quotes, denies, or speaks of another person follows on nothing.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import chain
+from typing import Final, NamedTuple
+
+from store.text import statements_de, statements_en, statements_zh, succession_words
+from store.text.languages import STOP_WORDS_OF, guess
+from store.text.normalize import fold_in_place
+from store.text.slot_words import MULTIPLE
+from store.text.slots import SPEAKER, Link, Slot, kinds_of
+from store.text.statements import is_about_past
+from store.text.wording import is_question, wording
+
+MAX_CHARS: Final = 160
+"""Longer texts say many things."""
+MAX_HAN_CHARS: Final = 80
+_HAN = re.compile("[\u3400-\u9fff]")
+
+
+_CHANGE, _NOW, _DOUBT, _END, _OTHER, _SELF = "+change", "+now", "+doubt", "+end", "+other", "+self"
+_TABLES: Final = {
+    **succession_words.TOPICS,
+    _CHANGE: succession_words.CHANGES,
+    _NOW: succession_words.NOW,
+    _DOUBT: succession_words.DOUBTS,
+    _END: succession_words.ENDS,
+    _OTHER: succession_words.OTHERS,
+    _SELF: succession_words.SELF,
+}
+_WHOLE: Final[dict[str, set[str]]] = {}
+_BEGINNING: Final[dict[str, set[str]]] = {}
+_PHRASES: Final[dict[str, set[tuple[str, str]]]] = {}
+_CHINESE: Final[dict[str, set[str]]] = {}
+for _name, _listed in _TABLES.items():
+    for _entry in _listed.split():
+        if _HAN.match(_entry):
+            _CHINESE.setdefault(_entry, set()).add(_name)
+        elif "_" in _entry:
+            _phrase = _entry.rstrip("$").replace("_", " ")
+            _PHRASES.setdefault(_phrase.split()[0], set()).add((f" {_phrase} ", _name))
+        else:
+            (_WHOLE if _entry.endswith("$") else _BEGINNING).setdefault(_entry.rstrip("$"), set()).add(_name)
+
+
+@lru_cache(maxsize=65_536)
+def _marks_of_word(word: str) -> frozenset[str]:
+    """Return the tables that hold a word or its beginning."""
+    found = set(_WHOLE.get(word, ()))
+    for length in range(2, len(word) + 1):
+        found.update(_BEGINNING.get(word[:length], ()))
+    return frozenset(found)
+
+
+def _marks(folded: str) -> list[tuple[str, frozenset[str]]]:
+    """Return the words and phrases of a folded text that are in a table, with the names of these."""
+    words = _WORDS.findall(folded)
+    words += [part for word in words if "'" in word or "-" in word for part in re.split("['-]", word) if part]
+    found = [(word, marks) for word in words if (marks := _marks_of_word(word))]
+    phrases = {one for word in words for one in _PHRASES.get(word, ())}
+    if phrases:
+        spaced = f" {' '.join(re.findall(_WORD, folded))} "
+        found += [(phrase.strip(), frozenset([name])) for phrase, name in phrases if phrase in spaced]
+    if _HAN.search(folded):
+        found += [(word, frozenset(names)) for word, names in _CHINESE.items() if word in folded]
+    return found
+
+
+_WORDS = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+")
+_NEGATION = re.compile(succession_words.NEGATIONS)
+_ENDED = re.compile(succession_words.ENDED)
+_ASKING: Final = frozenset(succession_words.ASKING.split())
+_QUOTE = re.compile('["\u201c\u201d\u201e\u300c\u300e\u00ab`>]')
+_OWNER = re.compile(r"\b(?!(?:It|That|This|What|There|Here|Who|Where|When|Let|He|She|The user|User)'s)([A-Z]\w+)'s\b")
+_HE = re.compile(r"\b(?:he|she|his|they're|sie hat|elle|ele|ela)\b")
+_NUMBER_WORD = re.compile(
+    r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
+    r"|hundred|thousand)\b|[一二两三四五六七八九十百千万]"
+)
+_NAME = re.compile(r"(?<=[\w,;:.] )[A-Z\u00c0-\u00de][\w'-]+|^(?:Dr|Mr|Mrs|Ms|Prof)\b")
+_CASED: Final = 4
+"""Letters that two inflections of a word begin with alike."""
+
+
+class Said(NamedTuple):
+    """The topics of a text, its, content words without those of a change, kinds of values, and names.
+
+    `signal`: 2 for a word of a change, 1 for "now". `ends`: it says that something ended. `others` are persons, `owned`
+    the things that a text tells apart: "marketing budget". `is_plain`: it states something. `is_facet`: it states no
+    separate value: "my boss is very busy now".
+    """
+
+    topics: frozenset[str]
+    words: frozenset[str]
+    all_words: frozenset[str]
+    kinds: frozenset[str]
+    names: frozenset[str]
+    others: frozenset[str]
+    owned: frozenset[tuple[str, str]]
+    signal: int
+    ends: bool
+    is_plain: bool
+    is_of_speaker: bool
+    is_facet: bool
+    is_statement: bool
+
+
+class Clause(NamedTuple):
+    """A clause: its topics and words, the other persons in it, and the thing of the speaker that it begins with."""
+
+    topics: frozenset[str]
+    words: frozenset[str]
+    others: frozenset[str]
+    subject: str
+
+
+class Question(NamedTuple):
+    """The topics that a question asks for, its content words that no topic stands for, other persons, and kinds of values."""
+
+    topics: frozenset[str]
+    groups: frozenset[frozenset[str]]
+    words: frozenset[str]
+    all_words: frozenset[str]
+    others: frozenset[str]
+    wants: frozenset[str]
+    text: str
+    is_of_state: bool
+    is_of_speaker: bool
+
+
+@lru_cache(maxsize=16_384)
+def said(text: str) -> Said | None:
+    """Return what a short text says, None for a long one."""
+    is_han = _HAN.search(text) is not None
+    if len(text) > (MAX_HAN_CHARS if is_han else MAX_CHARS):
+        return None
+    text = statements_en.expanded(text.replace("\u2019", "'"))
+    folded = fold_in_place(text)
+    marks = _marks(folded)
+    names = frozenset(chain.from_iterable(names for _word, names in marks))
+    ends = _END in names
+    of_change = _words(" ".join(word for word, marked in marks if marked & {_CHANGE, _END, _NOW}))
+    return Said(
+        _topics(folded, names),
+        _words(folded) - of_change,
+        frozenset(_WORD.findall(folded)),
+        _kinds(text),
+        _names(text, folded),
+        _others(text, folded, marks),
+        frozenset((match["what"], match["head"]) for pattern in _OWNED for match in pattern.finditer(folded)),
+        2 if ends or _CHANGE in names else 1 if _NOW in names else 0,
+        ends,
+        _DOUBT not in names and _is_plain(text, folded, is_han=is_han),
+        _SELF in names,
+        _FACET.search(folded) is not None,
+        not (is_question(text) or _TO_YOU.search(folded)),
+    )
+
+
+@lru_cache(maxsize=1024)
+def question(text: str) -> Question:
+    """Return what a question asks."""
+    text = statements_en.expanded(text.replace("\u2019", "'"))
+    folded = fold_in_place(text)
+    marks = _marks(folded)
+    topics = _topics(folded, chain.from_iterable(names for _word, names in marks))
+    rest, groups = f" {_BEFORE.sub(' ', folded)} ", set[frozenset[str]]()
+    for word, names in marks:
+        if (of_word := names & _TOPICS) and word in rest:
+            groups.add(of_word)
+            rest = re.sub(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])" if word.isascii() else word, " " * len(word), rest)
+    stop_words = STOP_WORDS_OF.get(guess(folded.split()), frozenset())
+    rest = " ".join(
+        word for word in _LAST_VERB.sub(r"\g<who>", rest).split() if word.strip("?¿!.,'") not in _ASKING | stop_words
+    )
+    return Question(
+        topics,
+        frozenset(group for group in groups if not group & _GENERIC),
+        _words(_ASKED_HAN.sub(" ", rest)),
+        _words(folded),
+        _others(text, folded, marks),
+        _wanted(folded),
+        folded,
+        not _OF_EVENT.search(folded) or is_about_past(text),
+        any(_SELF in names for _word, names in marks),
+    )
+
+
+_OF_EVENT = re.compile(
+    r"\b(?:did|have i|have we|has|had|would|could|should|will i|will we|can|why|describe|think|feel)\b|\bfor (?:her|him|them)\b|为什么|觉得"
+)
+"""Questions for what happened, or for an opinion."""
+_TOPICS: Final = frozenset(succession_words.TOPICS)
+_GENERIC: Final = frozenset({"schedule", "tool", "status"})
+"""Topics that tell no subject."""
+_BEFORE = re.compile(r"\b(?:before (?:i|we|the|my|it)|bevor|antes de|avant de|avant que)\b.*")
+_LAST_VERB = re.compile(
+    r"(?<=\b)(?:(?<=do)|(?<=does)|(?<=did))(?P<who> .*?)(?<! in)(?<! on)(?<! at)(?<! to)(?<! of)(?<! for)(?<! my)(?<! our)(?<! the)(?<! do)(?<! does)(?<! did) [a-z]+(?: on| in| to| for| at| like)?(?: before| previously)?[\s?]*$"
+)
+_ASKED_HAN = re.compile("以前|之前|原来|现在|目前|用户|我们|什么|时候|哪里|哪儿|哪个|多少|几点|是谁|怎么|状态")
+_WANTED: Final = (
+    (re.compile(r"\b(?:when|what time|which day|wann|um wie viel|cuando|a que hora|quand|a quelle heure|quando|a que horas)\b"
+                r"|什么时候|几点|周几|哪天|何时"), frozenset({"day", "clock", "number"})),
+    (re.compile(r"\b(?:how (?:much|many|old|long|tall|high)|wie (?:viel|hoch|alt|viele|lange)|cuant[oa]s?|combien|quant[oa]s?)\b"
+                r"|多少|多大|几岁"), frozenset({"number", "clock", "day"})),
+)  # fmt: skip
+_OWNED: Final = (
+    re.compile(r"\b(?:the|my|our|der|die|das|mein\w*|unser\w*) (?P<what>[\w-]+) (?P<head>[\w-]+)"),
+    re.compile(
+        r"\b(?P<head>[\w-]{3,}) (?:of|der|des|von|vom|del|de|du|da|do|dos|di) (?:the |my |our |la |el |las |los |le |l'|mi |mon )?"
+        r"(?P<what>[\w-]+)"
+    ),
+    re.compile(r"(?P<what>(?!用户|新)[^，。,我们]{2,6})的(?P<head>[\u4e00-\u9fff]{2})"),
+)
+"""Words that tell a thing apart from others of its kind: "the marketing budget", "the port of the database"."""
+_CLAUSE = re.compile(
+    r"(?<!Dr)(?<!Mr)(?<!Mrs)[.;!:,\u2014\uff0c\u3002](?=\s|[\u4e00-\u9fff]|$)"
+    r"|\b(?:so|because|bc|but|and|since|weil|denn|porque|parce que|pero|mais|mas|aber|und)\b"
+)
+
+
+@lru_cache(maxsize=4096)
+def _clauses(text: str) -> tuple[Clause, ...]:
+    """Return the clauses of a text. One without a subject is of the same persons as the clause before it."""
+    text, found = statements_en.expanded(text.replace("\u2019", "'")), []
+    others = frozenset[str]()
+    for part in _CLAUSE.split(text):
+        if part and (clause := part.strip()):
+            folded = fold_in_place(clause)
+            thing, marks = _THING.match(folded), _marks(folded)
+            others = _others(clause, folded, marks) | (frozenset() if _HAS_SUBJECT.match(folded) else others)
+            topics = _topics(folded, chain.from_iterable(names for _word, names in marks))
+            found.append(Clause(topics, _words(folded), others, thing[1] if thing else ""))
+    return tuple(found)
+
+
+_HAS_SUBJECT = re.compile(
+    r"(?:i|we|my|our|the|it|they|there|ich|wir|es|mein\w*|unser\w*|der|die|das|yo|mi|el|la|los|las|je|j'|mon|ma|le|les|on|nous|eu|meu|minha"
+    r"|o|a|as|os|new|from|as of|since|now)\b|我|现"
+)
+
+
+_THING = re.compile(
+    r"(?:my|our|mein\w*|unser\w*|mi|mis|nuestr\w*|mon|ma|mes|notre|nos|(?:o |a )?(?:meu|minha|nosso|nossa)) (?:new |neue\w* |own )?"
+    r"([\w-]+)"
+)
+_FACET = re.compile(
+    r"\b(?:is|are|am|ist|sind|bin|es|esta|est|e) (?:now |jetzt |ahora |maintenant |agora )?(?:very|so|really|too|much|a bit|quite|pretty"
+    r"|on (?:holiday|vacation|leave)|at home|sick|ill|away|busy|happy|sad|broken|faster|better|worse|great|fine|sehr|so|viel|krank"
+    r"|mude|im urlaub|muy|tres|muito)\b|现在(?:很|太|非常|真|在忙)|很|是个"
+)
+
+
+def _wanted(folded: str) -> frozenset[str]:
+    return next((kinds for pattern, kinds in _WANTED if pattern.search(folded)), frozenset())
+
+
+def _topics(folded: str, marks: Iterable[str]) -> frozenset[str]:
+    topics = _TOPICS.intersection(marks)
+    return topics | {"job"} if _IS_SOMETHING.search(folded) else topics
+
+
+_IS_SOMETHING = re.compile(
+    r"\bi (?:am|became|have become|am now|now work as) an? |\bich bin (?:jetzt |nun |von beruf )?[a-z]{5,}(?:[.,!]|$| an | bei | in )"
+    r"|\b(?:soy|sou|je suis|sono) (?:una? |um |uma |un |une |devenue? )?[a-z]{5,}(?:[.,!]|$| en | chez | em | na | no | de )|我是[^的，。]{2,5}(?:[，。]|$)"
+)
+"""Users who say what they are mostly say a profession."""
+
+
+def _words(text: str) -> frozenset[str]:
+    found = wording(text)
+    return found.words | found.numbers
+
+
+def _kinds(text: str) -> frozenset[str]:
+    kinds = kinds_of(text) - {"name", "word"}
+    return kinds | {"number"} if _NUMBER_WORD.search(text.lower()) else kinds
+
+
+_GERMAN = re.compile(r"\b(?:ich|wir|mein\w*|unser\w*|der|die|das|ist|nutzer\w*)\b")
+_COMMON_NOUN = re.compile(
+    r"\b(?:der|die|das|den|dem|des|ein\w*|mein\w*|unser\w*|kein\w*|im|am|zum|zur|vom|beim|ins|zu|nach(?= Hause))"
+    r" (?:[a-zäöüß]+ )?[A-ZÄÖÜ][\w-]+",
+    re.IGNORECASE,
+)
+
+
+def _names(text: str, folded: str) -> frozenset[str]:
+    if _GERMAN.search(folded):
+        text = _COMMON_NOUN.sub(" ", text)
+    return frozenset(match[0].lower() for match in _NAME.finditer(text))
+
+
+_SPANISH_NO = re.compile(r"\bno\b")
+_MORE_DOUBT = re.compile(
+    r"^\W*(?:si|se) |\b(?:yours?|you(?! can\b)|hey|thanks|wow|congrats)\b|\b(?:too|as well)(?=[.!,;]|$)|(?<!, )\balso\b|\bmay (?!\d)|\b(?:for|in) (?:this|the|our|a|my) (?:story|book|film|movie|game|form)"
+    r"|\b\w*(?:spiel|roman) |\bas me:",
+    re.IGNORECASE,
+)
+_BESIDE = re.compile(r"\b(?:with|con|mit|avec|com|like|for|to|fur|para|pour) (?:\w+ )?\w+")
+_FIRST_NAME = re.compile(
+    r"([A-Z][a-z]+) (?:has|is|was|got|just|now|lives|works|moved|started|quit|left|switched|bought|sold|changed|joined|turned|drives"
+    r"|ist|hat|wohnt|arbeitet|fahrt|se|ha|vive|trabaja|est|a|habite|travaille|mora|trabalha|foi|agora)\b"
+)
+_NAMED_OTHER = re.compile(
+    r"\b(?:sister|brother|son|daughter|friend|colleague|cousin|uncle|aunt|dog|cat|Schwester|Bruder|Sohn|Tochter|hija|hijo|hermano"
+    r"|hermana|filho|filha|irm\u00e3o?|s\u0153ur|fr\u00e8re|fils|fille) (?P<name>[A-Z]\w+)"
+)
+_GERMAN_OWNER = re.compile(r"\b(?!Was|Das|Ans|Als|Alles)[A-Z][a-z\u00e4\u00f6\u00fc]{2,}s (?=[A-Z])")
+_NO_NAMES: Final = frozenset(
+    [
+        "It",
+        "This",
+        "That",
+        "We",
+        "They",
+        "There",
+        "Everything",
+        "Es",
+        "Das",
+        "Die",
+        "Der",
+        "Wir",
+        "La",
+        "El",
+        "On",
+        "O",
+        "A",
+    ]
+)
+_HAN_NAME = re.compile("[小老阿][\u4e00-\u9fff]{1,2}?(?=的|换|搬|说|现|在|家|去|跳|当|辞)")
+
+
+def _others(text: str, folded: str, marks: Iterable[tuple[str, frozenset[str]]]) -> frozenset[str]:
+    found = {word for word, names in marks if _OTHER in names}
+    if found and (beside := " ".join(match[0] for match in _BESIDE.finditer(folded))):
+        found = {word for word in found if word not in beside}
+    found |= {match["name"].lower() for match in _NAMED_OTHER.finditer(text)}
+    if _GERMAN.search(folded):
+        found |= {match[0].lower() for match in _GERMAN_OWNER.finditer(text)}
+    found |= {match[1].lower() for match in _OWNER.finditer(text)}
+    if (first := _FIRST_NAME.match(text)) and first[1] not in _NO_NAMES and not _is_known(first[1].lower()):
+        found.add(first[1].lower())
+    return frozenset(found | {match[0] for match in _HAN_NAME.finditer(text)} | {"he" for _ in _HE.finditer(folded)})
+
+
+@lru_cache(maxsize=4096)
+def _is_known(word: str) -> bool:
+    """Return True for a word of the tables, which is no name."""
+    return bool(_marks_of_word(word)) or word in _ASKING
+
+
+def _is_plain(text: str, folded: str, *, is_han: bool) -> bool:
+    if is_question(text) or _QUOTE.search(text):
+        return False
+    language = guess(folded.split())
+    denies = _NEGATION.search(folded) or (language == "spanish" and _SPANISH_NO.search(folded))
+    if denies and not _ENDED.search(folded):
+        return False
+    rules = statements_zh if is_han else statements_de if language == "german" else statements_en
+    return not (_MORE_DOUBT.search(text) or rules.is_doubtful(text) or rules.is_fiction(text))
+
+
+_NOT_SEARCHED: Final = frozenset({"schedule", "tool", "status", "name", "team", "hair", "color", "pet"})
+"""Topics whose words are in too many texts to find one by them."""
+
+
+def topics_of(text: str) -> list[Slot]:
+    """Return the slots of the speaker that a short text says something about, whatever its words."""
+    is_han = _HAN.search(text) is not None
+    if len(text) > (MAX_HAN_CHARS if is_han else MAX_CHARS):
+        return []
+    text = statements_en.expanded(text.replace("\u2019", "'"))
+    folded = fold_in_place(text)
+    marks = _marks(folded)
+    names = frozenset(chain.from_iterable(names for _word, names in marks))
+    topics = _topics(folded, names) - _NOT_SEARCHED
+    if not topics or _DOUBT in names or names.isdisjoint({_SELF, _CHANGE, _NOW, _END}):
+        return []
+    if _others(text, folded, marks) or not _is_plain(text, folded, is_han=is_han):
+        return []
+    return [Slot(topic, SPEAKER) for topic in sorted(topics)]
+
+
+def asked_topics(text: str) -> list[Slot]:
+    """Return the slots of the speaker that a question asks for."""
+    wanted = question(text)
+    if wanted.others - {"partner"} or not wanted.is_of_speaker:
+        return []
+    return [Slot(topic, SPEAKER) for topic in sorted(wanted.topics - _NOT_SEARCHED)]
+
+
+def follows(asked: str, older: str, newer: str) -> Link | None:  # noqa: C901, PLR0911 - one condition after another
+    """Return the link by which a newer text replaces an older one as the answer to a question, None for none."""
+    wanted = question(asked)
+    if not wanted.is_of_state or (old := said(older)) is None or not old.is_statement or not _is_answered(wanted, old):
+        return None
+    new = said(newer)
+    if new is None or not new.is_plain:
+        return None
+    if not _is_of_one_subject(wanted, old, new, older, newer) or not _is_of_one_kind(wanted, old, new):
+        return None
+    if not new.all_words - old.all_words - wanted.all_words or (new.signal < 2 and _EVENT.search(newer)):
+        return None
+    names_old = new.ends and any(_has(new.words, word) for word in old.words - wanted.all_words - _ASKING)
+    if not names_old:
+        if not _is_covered(wanted, old, new):
+            return None
+        if _SEVERAL.search(wanted.text) and not new.ends:
+            return None
+    relation = next(iter(sorted(wanted.topics & new.topics)), " ".join(sorted(wanted.words & new.words)) or "value")
+    if not new.signal:
+        if _WAS.search(newer) or old.all_words <= new.all_words:
+            return None
+        if new.is_facet:
+            return None
+        is_alike = bool(old.kinds & new.kinds or (old.names and new.names - old.names))
+        frame = _frame(older, newer)
+        if frame and not old.others and _IS_ONE.match(fold_in_place(frame)) and not _SEVERAL_NOUN.search(frame):
+            return Link(relation, "single value", "high")
+        return Link(relation, "same words", "low") if is_alike or frame else None
+    return Link(relation, "change", "high")
+
+
+def _frame(older: str, newer: str) -> str:
+    """Return the words before the one span in which two texts differ; empty if they have less than half in common."""
+    old, new = (_TOKEN.findall(text) for text in (older, newer))
+    before = after = 0
+    while before < min(len(old), len(new)) and old[before] == new[before]:
+        before += 1
+    while after < min(len(old), len(new)) - before and old[-1 - after] == new[-1 - after]:
+        after += 1
+    if before < 2 or (before + after) * 2 < max(len(old), len(new)):
+        return ""
+    return " ".join(new[:before])
+
+
+_SEVERAL_NOUN = re.compile(
+    "|".join(rf"\b{word}\b" if word.isascii() else word for word in sorted(MULTIPLE)), re.IGNORECASE
+)
+_TOKEN = re.compile(r"[^\W\u4e00-\u9fff]+(?:'\w+)?|[\u4e00-\u9fff:]")
+_IS_ONE = re.compile(
+    r"(?:my|our|the|(?:the )?user's|mein\w*|unser\w*|der|die|das|el|la|mi|le|mon|ma|o|a|meu|minha) (?:[\w-]+ ){1,5}(?:is|ist|es|est|e|:)\b"
+    r"|用 户 的 .*是|我 的 .*是"
+)
+
+
+def _is_of_one_subject(wanted: Question, old: Said, new: Said, older: str, newer: str) -> bool:
+    """Return True if both texts speak of whom or what the question asks for."""
+    if not old.others <= new.others | wanted.others:
+        return False
+    asked = _topics_of(wanted)
+    known = old.others | wanted.others | old.all_words
+    clauses = [
+        one for one in _clauses(newer) if one.topics & asked or any(_has(one.words, word) for word in wanted.words)
+    ]
+    if not any(
+        one.others <= known
+        and (
+            not one.subject
+            or one.subject in old.all_words
+            or _has(wanted.all_words, one.subject)
+            or bool(_marks_of_word(one.subject) & asked)
+        )
+        for one in clauses or _clauses(newer)
+    ):
+        return False
+    heads = {head: what for what, head in old.owned}
+    for what, head in new.owned:
+        if _HAN.match(what):
+            if head in wanted.text and what not in wanted.text and what not in older:
+                return False
+            continue
+        is_known = what in old.all_words or _has(wanted.all_words, what) or what in _ASKING or _NEW.match(what)
+        is_value = head in heads and not _has(wanted.all_words, heads[head])
+        if not (is_known or is_value or not _has(wanted.all_words, head)):
+            return False
+    return True
+
+
+def _topics_of(wanted: Question) -> frozenset[str]:
+    return frozenset(chain.from_iterable(wanted.groups))
+
+
+_NEW = re.compile(r"(?:new|other|old|current|neue|nuev|nouve|nov|latest|whole|entire|own)")
+
+
+def _is_of_one_kind(wanted: Question, old: Said, new: Said) -> bool:
+    """Return True if the newer text has a value of the kind that the question asks for, and that the older one has."""
+    if wanted.wants:
+        return bool(new.kinds & (wanted.wants & old.kinds or wanted.wants))
+    if new.signal == 2:
+        return True
+    if new.is_facet or (old.kinds and not old.kinds & new.kinds):
+        return False
+    is_named = any(not _has(wanted.all_words, name) for name in old.names)
+    return not is_named or bool(new.names - old.names)
+
+
+def _is_answered(wanted: Question, old: Said) -> bool:
+    """Return True if the older text may answer the question: it is of all its topics, and has most of its words."""
+    if not (wanted.groups or wanted.words) or not all(group & old.topics for group in wanted.groups):
+        return False
+    missing = sum(not _has(old.words, word) for word in wanted.words)
+    if any(map(_HAN.match, wanted.words)):
+        return missing * 2 <= len(wanted.words)
+    return missing == 0 or (missing == 1 and bool(wanted.groups)) or missing * 2 <= len(wanted.words)
+
+
+def _is_covered(wanted: Question, old: Said, new: Said) -> bool:
+    """Return True if the newer text answers what the question asks, as far as the older one does."""
+    is_sure = new.signal == 2 and len(wanted.words) > 1
+    if any(group & old.topics and not group & new.topics for group in wanted.groups) and not is_sure:
+        return False
+    if not _answers(wanted, old) or not _answers(wanted, new):
+        return False
+    asked = [word for word in wanted.words if _has(old.words, word)]
+    missing = [word for word in asked if not _has(new.words, word)]
+    return not missing or (_HAN.match(missing[0]) is not None and len(missing) == 1 < len(asked))
+
+
+def _answers(wanted: Question, told: Said) -> bool:
+    return any(group & told.topics for group in wanted.groups) or any(_has(told.words, word) for word in wanted.words)
+
+
+_WAS = re.compile(r"\b(?:was|were|had|did|drove|lived|worked|used|war|hatte|era|etait|était|foi)\b|过")
+_TO_YOU = re.compile(r"\b(?:yours?|you(?! can\b)|hey|thanks|wow)\b", re.IGNORECASE)
+_EVENT = re.compile(r"\b(?:saw|met|visited|went to|ran)\b")
+_SEVERAL = re.compile(
+    r"\b(?:speak|play(?!ing)|like|love|know|buy|see|meet|visit|(?:pet|friend|colleague|hobb|instrument|skill|all?erg|sprech|habl|parl|fal[ao]"
+    r"|collect)\w*)\b|会说|会什么|见|买|过敏|爱好|朋友|同事"
+)
+"""Questions with several answers at a time."""
+
+
+def _has(words: frozenset[str], word: str) -> bool:
+    """Return True if words hold one, or another inflection or a compound of it."""
+    if word in words:
+        return True
+    if len(word) < _CASED or not word.isascii():
+        return False
+    return any(one[:_CASED] == word[:_CASED] or word in one or (len(one) >= _CASED and one in word) for one in words)

@@ -1,0 +1,192 @@
+# ruff: noqa: E501 - lists
+"""Words of updates in English, Chinese, German, Spanish, French, Portuguese, Italian and Dutch: folded, in one table.
+
+Words are beginnings, so that each stands for its inflections; a final `$` closes one. Chinese words stand anywhere.
+"""
+
+from typing import Final
+
+TOPICS: Final = {
+    "home": """live$ lives$ living$ lived$ reside residing relocat settl apartment flat$ keys$ moved_to$ moved_in$ moved_into$ moved_out$ moved_from$ moved_back$ moved_away$ moved_house$ moved_here$ moving_to$ moving_in$ relocating$ home$ city$
+        wohn umzug umgezogen gezogen ubersiedel zuhause hause$ vivo$ vive$ vivimos$ vivir$ vivia$ mude$ mudo$ mudamos$
+        mudado$ mudanza piso$ domicilio independic residencia habit vis$ demenag emmenag appartement loge$ moro$ mora$
+        moram$ morar$ morava$ mudei mudou mudar morando abito$ abita$ abitare$ trasferi casa$ woon verhui
+        住 搬到 搬去 搬家 搬来 搬进 搬走 搬回 迁居 落户 定居 家在 城市 移居""",
+    "address": """address$ mail$ adresse direccion endereco indirizzo adres$ street$ 地址 住址""",
+    "job": """job$ jobs$ work$ works$ working$ occupation profession living$ employ quit$ resign hired$ career$ position$
+        promoted$ retired$ laid$ unemployed$ beruf arbeit stelle$ kundig angestellt umgeschult trabaj empleo$ oficio$
+        profesion puesto$ despid jubil travail metier$ emploi$ boulot$ embauch trabalh emprego$ profiss demit
+        aposent lavor mestiere impiego werk$ werkt$ baan$ beroep
+        工作 上班 职业 转行 跳槽 辞职 离职 入职 职位 单位 任职 退休 做什么的 公司""",
+    "phone": """phone$ number$ mobile$ cell$ sim$ reach$ handy handynummer telefon nummer rufnummer telefono numero$
+        movil$ celular$ telephone portable$ telefone telemovel telefoonnummer mobiel 手机 电话 号码 换号 """,
+    "email": """email emails$ e-mail mail$ mailbox inbox correo$ courriel adresse$ posta$ 邮箱 邮件""",
+    "age": """old$ age$ birthday$ turned$ years$ jahre$ alter$ alt$ geburtstag anos$ edad$ cumpli cumplean ans$
+        anniversaire$ idade$ fez$ aniversario anni$ compleanno jaar$ oud$ verjaardag 岁 年龄 生日 多大""",
+    "partner": """dating$ date$ married wedding$ marry girlfriend boyfriend husband wife$ partner fiance broke_up$ divorc
+        single$ engaged$ relationship seeing$ i_am_with$ been_with$ verheiratet geheiratet getrennt freundin$ zusammen$ ledig$ novia$
+        novio$ casad casarse case$ caso$ pareja$ espos soltero soltera separ rompi copain$ copine$ celibataire mari$
+        marie fiance amoureu namor casei$ casou$ casada$ casado$ terminei$ solteir noivo noiva fidanzat sposat
+        getrouwd vriendin 女朋友 男朋友 女友 男友 结婚 分手 离婚 对象 单身 老婆 老公 交往 在一起 订婚""",
+    "car": """car$ cars$ drive$ drives$ driving$ drove$ vehicle hatchback$ pickup$ sedan$ suv$ van$ truck$ motorbike$
+        auto$ wagen$ fahre$ fahrt$ gefahren$ kombi$ elektroauto coche$ conduc conduj moto$ vehiculo carro$ dirijo$
+        voiture roule conduis macchina guido$ rijd rijdt$ 车 开的""",
+    "commute": """commut bike$ bicycle$ cycle$ cycling$ bus$ train$ subway$ tram$ metro$ pendel fahrrad rad$ 骑 地铁 公交 上班""",
+    "diet": """diet$ vegan vegetarian pescatarian eat$ eats$ eating$ ate$ meat$ omnivore keto$ carnivore ernahr esse$
+        isst$ vegetar fleisch dieta$ como$ comer$ carne$ regime$ mange viande vegetal mangio dieet eet$ 吃素 吃肉 素食 荤 饮食""",
+    "dentist": """dentist zahnarzt dentista dentiste tandarts 牙医""",
+    "doctor": """doctor gp$ physician arzt$ arztin hausarzt$ hausarztin medic medecin$ docteur docteure huisarts
+        医生 大夫""",
+    "boss": """boss manager supervisor report_to$ reports_to$ chef$ chefin vorgesetzt jefe$ jefa$ patron$ patronne superieur
+        responsable chefe$ capo$ baas$ leidinggevende 老板 上司 领导 主管 经理""",
+    "rent": """rent$ miete mieterhohung alquiler$ loyer$ aluguel renda$ affitto$ huur$ 房租 租金""",
+    "landlord": """landlord landlady vermieter casero$ casera$ proprietaire senhorio locador huisbaas 房东""",
+    "salary": """salary earn$ earns$ wage gehalt verdien lohn$ sueldo gano$ salario salaire gagne salar stipendio
+        工资 薪 收入 赚 挣""",
+    "bank": """bank$ banks$ banking$ account$ accounts$ konto$ sparkasse banco$ cuenta$ banque compte$ conta$ banca$
+        银行 开户""",
+    "insurance": """insur versicher krankenkasse seguro$ asegur assurance mutuelle assicura verzeker 保险""",
+    "gym": """gym$ gyms$ workout work$ fitness fitnessstudio gimnasio salle$ academia$ ginasio palestra sportschool 健身""",
+    "school": """school$ schools$ attend college$ university$ study$ studies$ studying$ major$ course$ uni$ studium
+        studier schule$ estudi carrera$ universidad facultad colegio$ etudi ecole$ fac$ lycee estud curso$ faculdade
+        escola$ 上学 读书 学校 专业 念 大学 转学""",
+    "weight": """weigh weight$ kilos$ kilo$ kg$ pounds$ lbs$ scales$ wiege$ gewicht$ abgenommen zugenommen peso$ pesa$
+        adelgac engord poids$ pese$ 体重 公斤 斤 瘦 胖""",
+    "provider": """provider$ isp$ internet$ carrier$ broadband$ anbieter vertrag proveedor operadora compania fournisseur
+        operateur provedor operadora 运营商 宽带""",
+    "plan": """plan$ plans$ tier$ subscri tarif tarifa abonnement forfait plano$ assinou assinei abbonamento 套餐 会员""",
+    "password": """password$ passphrase$ pin$ code$ passwort kennwort contrasena clave$ senha$ codigo mot_de_passe$ 密码
+        口令""",
+    "database": """database$ databases$ datenbank base_de_dat bd$ postgres postgresql mysql mariadb sqlite mongodb oracle
+        donnees$ dados$ 数据库""",
+    "language": """language$ written$ rewrit rewrote$ python$ rust$ java$ kotlin$ typescript$ geschrieben lenguaje
+        langage linguagem 语言 重写""",
+    "status": """status state$ stand$ ticket$ estado$ estat etat$ merged$ done$ fixed$ closed$ shipped$ resolved$ blocked$
+        finished$ abgeschlossen erledigt fertig 状态 修好 完成 进度""",
+    "schedule": """when$ time$ day$ wann$ uhrzeit termin$ cuando$ hora$ quand$ heure$ quando$ scheduled due$ date$
+        什么时候 几点 时间 哪天 周几 星期几 何时 几号 日期""",
+    "wake": """wake$ wakes$ woke$ get_up$ gets_up$ getting_up$ alarm$ aufsteh stehe$ aufwach levant despert leve$ reveil
+        acord acordo$ 起床 闹钟""",
+    "medication": """pill pills$ dose$ medic medik tablet mg$ pastilla dosis comprim remedio medicament 药 剂量""",
+    "drink": """coffee$ tea$ drink$ drinks$ drank$ kaffee$ tee$ trink cafe$ bebo$ boisson bois$ 喝 咖啡 茶""",
+    "name": """name$ named$ called$ surname renamed$ heisse$ heisst$ heißt$ nachname llamo$ llama$ nombre$ apellido
+        appelle nom$ chamo$ chama$ nome$ 叫 名字 姓 改名""",
+    "hair": """hair$ haircut$ haare$ pelo$ cheveux cabelo$ 头发""",
+    "tool": """use$ uses$ using$ tool$ app$ nutz verwend benutz uso$ usa$ usamos$ utiliz utilis outil$ herramienta
+        ferramenta uso$ usamos$ gebruik 用 使用 工具""",
+    "team": """team$ department$ abteilung equipo$ equipe$ departamento 部门 团队 小组""",
+    "color": """color$ colour$ colors$ painted$ paint$ farbe couleur cor$ 颜色""",
+    "pet": """cat$ dog$ pet$ hund$ katze$ perro$ gato$ chien$ chat$ cachorro$ 猫 狗""",
+}
+"""The words of a topic, by its relation. Some are of questions for it."""
+
+CHANGES: Final = """
+    changed change$ changes$ switch switched$ moved$ move$ replac swapp swap$ traded$ upgrad downgrad migrat relocat quit$
+    left$ resign retired$ raised$ raise$ bumped$ lowered$ increas reduced$ doubled$ tripled$ halved$ cut$ extended$
+    shorten pushed$ postpon resched delayed$ slipped$ slid$ shifted$ brought$ renamed$ reset$ rotated$ became$ becom
+    promoted$ longer$ anymore$ instead$ gave$ dropped$ ditched$ sold$ bought$ cancel broke$ split$ divorced$ married$
+    merged$ flipped$ enabled$ disabled$ rewrote$ rewrit rose$ fell$ grew$ scaled$ signed$ converted$ transferr transition
+    handed$ shut$ flooded$ collapsed$ died$ adjusted$ adjust voted$ redrawn$ reshuffl rearranged$ install chopped$ hung$ stepped$
+    taken_over$ took_over$ put_into$ redone$ measured$ stuck$ made_me$ landed$ called_me$ calls_me$ found_a$ picked$ chose$ chosen$
+    went_up went_down went_back went_vegan went_vegetarian went_from went_with hit$ finished$ stopped$ ended$ expired$ got$ joined$ started$ opened$ closed$ adopted$ rolled$ settled$ landed$
+    jumped$ turned$ off$ over$ hired$ took$ trimmed$ dyed$ down_to$ up_to$ finally$ passed$ redid$ overhaul
+    gewechselt wechsel umgezogen gezogen umzug gekundigt verschoben verschob verlegt geandert andert umgestiegen umgestellt
+    ersetzt statt$ erhoh gesenkt gestiegen verkauft abgegeben getrennt geheiratet befordert abgeschlossen umgeschult
+    umbenannt ausgetauscht getauscht zugemacht gewonnen angefangen gekauft mehr$ sondern$ ubernommen zuruckgesetzt gelandet untergekommen eingefuhrt bestanden ausgezogen eingezogen vorgezogen
+    cambi mude$ mudo$ mudamos$ mudado$ deje$ dejo$ dejado$ dejamos$ migr paso$ pase$ pasamos$ pasado$ subi$ subio$ baje$
+    bajo$ bajaron$ vendi vendio$ compro$ compre$ reemplaz sustitu aplaz adelant pospu retras termine$ termino$ renunci
+    empece$ empezo$ ascend independic traslad rompi casaron$ caso$ adopt jubil despid aument actualiz quitaron$ trasladar mudaron$ celebra$ toca$
+    change$ changee$ changer$ chang demenag quitt$ quitte remplac abandon augment baiss repouss avanc report decal vendu$
+    achete marie$ mariee$ separe divorc devenu devien ferme$ passe$ passee$ passes$ opte profit$ plutot$ lieu$ arrete muter$ mute$ rendu$ installe craque deplace
+    mudei mudou mudamos$ mudaram$ troc troquei sai$ saiu$ deixei$ deixou$ passou$ passei$ passamos$ migramos$ substitui
+    subiu$ baixou$ adiad adiou$ remarc vendeu$ comprei$ comprou$ terminei$ terminou$ separei$ casou$ casei$ virei$ virou$
+    promovid assin fez$ atualiz comecei$ alterad larguei$ largou$ aposentou$ expulsou$
+    trasferit lasciat sostituit spostat rinviat venduto$ comprato$ diventat passat
+    verhuisd gewisseld veranderd overgestapt vervangen verzet verschoven verhoogd verkocht gekocht geworden
+    换 改 搬 迁 跳槽 辞 离职 转 涨 降 调 升 推迟 提前 延 不再 取消 卖 分手 离婚 结婚 变 戒 开始 更新 替换 挪 刚过 修好 完成
+    毕业 买了 定在 不干 交给 转到 停了 调走 成了 走了 休产假
+"""
+"""Words that say that something changed."""
+ENDS: Final = """
+    quit$ left$ resign sold$ traded$ dropped$ ditched$ cancel broke$ split$ replac swapp swap$ gave_up$ given_up$ gone_off$ stopped$
+    retired$ no_longer$ anymore$ any_longer$ instead$ from$ rather_than$ off$ gone$ dead$ closed$ divorced$ used_to$ ended$
+    gekundigt nicht_mehr$ kein_mehr statt$ anstatt$ verkauft abgegeben getrennt ersetzt streng$ von$ vom$ sondern$
+    deje$ dejo$ dejado$ ya_no$ en_vez$ en_lugar$ vendi vendio$ rompi termine$ termino$ reemplaz sustitu
+    quitte$ plus$ au_lieu$ abandon vendu$ remplac separe divorc rompu$ ferme$
+    sai$ saiu$ deixei$ deixou$ em_vez$ vendi$ vendeu$ terminei$ terminou$ substitui troc troquei
+    lasciat invece$ venduto$ sostituit niet_meer$ in_plaats$ verkocht vervangen
+    不再 卖 分手 离婚 辞 离职 离开 戒 取消 从 不用 不在 代替 替换 毕业
+"""
+"""Words that say that something ended."""
+NOW: Final = """
+    now$ new$ nowadays$ days$ currently$ recently$ lately$ since$ turns$ actually$ again$ update$ correction$ just$
+    onwards$ effective$ starting$ latest$ today$ from$ as_of$ this_week$ this_month$ already$ have_been$ for_good$ these_nights$ official$ officially$ finally$ final$ update:
+    jetzt$ nun$ inzwischen$ mittlerweile$ seit$ seitdem$ neuerdings$ wieder$ ab$ neu$ neue$ neuer$ neues$ neuen$ aktuell$
+    ahora$ desde$ recien$ actualmente$ ultimamente$ nuevo$ nueva$ hoy$ acab
+    maintenant$ desormais$ depuis$ enfin$ recemment$ actuellement$ dorenavant$ nouveau$ nouvelle$ nouvel$ present$ mois-ci$
+    agora$ hoje$ finalmente$ atualmente$ partir$ novo$ nova$ recentemente$
+    adesso$ ora$ ormai$ nuovo$ nuova$ nu$ inmiddels$ sinds$ tegenwoordig$ vanaf$ nieuwe$
+    现在 目前 如今 最近 已经 已 以后 新 又 了。 了， 了！
+"""
+"""Words that say that something is so now."""
+DOUBTS: Final = """
+    still$ another$ besides$ both$ additionally$ want$ wants$ hope$ hoping$ wish$ i_will$ next_year$ next_month$
+    thinking_of$ considering$ might$ will_move$ would$ if$ unless$ planning$ perhaps$ almost$ nearly$ imagine$
+    tempted$ dream$ dreamt$ dreaming$ pretend$ supposed$ suppose$  used_to$ back_in$ back_then$ years_ago$
+    when_i_was$ as_a_child$ as_a_kid$ growing_up$ at_twenty$ gone_are$ could_have$ rumor$ rumour$ someday$ eventually$
+    applied$ interview$ job_offer$ tried_to$ nothing_changed$ week_only$ only_this_week$ this_week_only$ by_the_time$ aiming$ gossip just_this$ for_this_week$ almost$ raconte$ il_parait$ dizem$ dicen$ angeblich$ aushilfsweise$ nur_diese  let's_play$ game$ campaign$ novel$ story$ haha lol$ kidding$ jk$ says$ said$
+    told$ wrote$ reads$ basically$ practically$  asked$ wonder$ maybe$ tomorrow_i_might$ remember$
+    noch$ auch$ weiterhin$ ware$ hatte$  wurden_wir$ konnte$ mochte$ wollen$ wollte$ falls$ wenn$ angenommen$ damals$ fruher$
+    beinahe$ fast$ vielleicht$ uberlege$ praktisch$ plane$ hoffe$ zusatzlich$ ausserdem$
+    tambien$ sigo$ sigue$ todavia$ aun$ quiero$ quisiera$ gustaria$ ojala$ quiza$ quizas$ tal_vez$ casi$ imagin pienso$
+    planeo$ voy_a$ antes$ cuando_era$ hace_anos$ de_nino$ solia$ espero$ dijo$ podria$ proximo_ano$ que_viene$ nunca$
+    aussi$ toujours$ encore$ veux$ voudrais$ aimerais$ aurais$ peut-etre$ presque$ failli$ compte$ prochain$ prochaine$
+    autrefois$ quand_j'etais$ reve$ envisage$ jamais$ espere$ pense$ avant$ plus_tard$
+    tambem$ ainda$ quero$ queria$ gostaria$ talvez$ quase$ pretendo$ tomara$ quando_era$ quando_eu_era$ penso$ vou$ espero$
+    nunca$ costumava$ kkk$ imagine$
+    anche$ ancora$ vorrei$ voglio$ forse$ spero$ quasi$ ook$ nog$ misschien$ wil$ zou$  bijna$ vroeger$
+    也 还是 仍 想 打算 计划 考虑 如果 要是 假如 差点 以前 小时候 可能 也许 听说 据说 希望 当年 那会儿 哈哈 准备 小说 扮演
+"""
+"""Words of a text that replaces nothing: it doubts, wishes, plans, plays, tells of the past, or adds a value."""
+NEGATIONS: Final = (
+    r"\b(?:did|do|does|was|were|has|have|is|are|am|will|would|can)(?: not|n't)\b|\b(?:won't|can't|never)\b"
+    r"|\bnicht\b|\bne\b|\bn'|\bnao\b|\bnon\b|\bniet\b|没|并未|不会|不是|不在"
+)
+"""Words that deny."""
+ENDED: Final = (
+    r"\b(?:any ?more|any longer|no longer|no more|instead|but|believe|mehr|sondern|ya no|sino|plus|mais|mas|piu|ma"
+    r"|meer|maar)\b|不再|而是|[^,.;]*, not\b"
+)
+"""Words that make a denial the end of a value, or that name the new one."""
+OTHERS: Final = """
+    sister brother mother father mom$ moms$ mum$ mums$ mama$ papa$ dad$ dads$ parent my_son$ our_son$ user's_son$ my_sons$ daughter uncle aunt cousin nephew niece
+    grandma grandpa grandmother grandfather grandson granddaughter husband wife$ girlfriend boyfriend partner$ friend$ friends$
+    roommate flatmate colleague coworker neighbor neighbour in-law brother-in-law sister-in-law kid$ kids$ child$ children$
+    cat$ dog$ baby$ accountant$ client$ customer$ teammate$
+    schwester bruder mutter vater eltern sohn tochter onkel tante$ cousine$ neffe$ nichte oma$ opa$ schwager schwagerin
+    freund$ freundin$ mein_mann$ meine_frau$ meiner_frau$ meines_mannes$ kollege kollegin nachbar kind$ kinder$ mitbewohner hund$ katze$
+    hermano hermana madre$ padre$ padres$ hijo hija tio$ tia$ primo$ prima$ abuelo abuela amigo amiga marido esposa novio$
+    novia$ vecino vecina companer cunad
+    soeur$ sœur$ frere mere$ pere$ parents$ fils$ fille$ oncle$ cousin$ ami$ amie$ collegue mari$ femme$ copain$ copine$ voisin
+    irma$ irmao$ mae$ pai$ pais$ filho filha avo$ esposo marido$ namorad vizinh colega
+    sorella fratello figlio figlia moglie$ zus$ broer$ moeder$ vader$ zoon$ dochter$ vriend$ vriendin$
+    姐 妹 哥 弟 妈 爸 儿子 女儿 老公 老婆 爱人 丈夫 妻子 朋友 同事 邻居 表 叔 姨 舅 爷爷 奶奶 同学 他 她 孩子
+"""
+"""People and animals of whom a text may speak instead of the speaker."""
+SELF: Final = """
+    i$ i'm i've i'd i'll me$ my$ mine$ we$ we're we've us$ our$ user$ user's users$ the_user
+    ich$ mir$ mich$ mein meine wir$ uns$ unser nutzer nutzerin benutzer habe$ hab$ bin$
+    yo$ me$ mi$ mis$ nos$ nuestr usuari je$ j'ai j'habite j' mon$ ma$ mes$ nous$ notre$ nos$ on$ utilisateur utilisatrice
+    eu$ meu$ minha$ meus$ minhas$ nosso nossa usuari io$ mio$ mia$ noi$ nostro ik$ mijn$ wij$ onze$ ons$
+    我 咱 用户
+"""
+"""Words by which a text speaks of its speaker."""
+ASKING: Final = """
+    que cual cuales quien quienes donde cuando cuanto cuantos cuanta como quel quelle quels qui ou quand combien comment quoi est-ce
+    qual quais quem onde quando quanto quantos como chi dove quale che wie wat waar wanneer welk welke hoeveel tenia llamaba avait zuvor auparavant beim welchem welcher welches ahora actual ancien
+    es son esta estan tiene tengo llama llamo utilisateur usuario usuaria utilizador suis est fait faire c'est j'ai ai-je
+    tenho tem estou sou meu minha mis antes avant vorher fruher damals derzeit zurzeit momentan currently previously before
+    used use kind type sort much many often long high old called now exactly again moment present now get go goes
+    service project system app do does did have has had got am was were been be my our the_user user's i we
+"""
+"""Words of questions that name nothing."""

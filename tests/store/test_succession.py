@@ -1,0 +1,73 @@
+"""`store.text.succession`: whether a later text replaces an earlier one as the answer to a question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from store.text.slots import Slot
+from store.text.succession import asked_topics, follows, topics_of
+
+DENTIST = "Dr. Almond is my dentist."
+WHO = "Who's my dentist?"
+
+
+@pytest.mark.parametrize(
+    ("question", "older", "newer"),
+    [
+        (WHO, DENTIST, "Switched dentists, I go to Dr. Kettle on Mill Road now."),
+        ("How much rent do I pay?", "I pay 900 a month in rent.", "Rent went up to 1050."),
+        ("Who am I dating?", "I'm dating Theo.", "Theo and I broke up. I've been with Owen for two weeks."),
+        ("Wer ist mein Hausarzt?", "Mein Hausarzt ist Dr. Lindner.", "Ich hab den Arzt gewechselt, bin bei Dr. Vogt."),
+        ("Où est-ce que j'habite ?", "J'habite à Nantes.", "On a déménagé à Grenoble !"),
+        ("我的房租是多少？", "我每个月房租三千五。", "房东涨价了，房租变成四千二。"),
+    ],
+)  # fmt: skip
+def test_a_later_text_with_a_word_of_a_change_replaces_certainly(question: str, older: str, newer: str) -> None:
+    link = follows(question, older, newer)
+    assert link is not None
+    assert (link.confidence, link.is_marked) == ("high", True)
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        "My sister switched dentists, she goes to Dr. Kettle now.",
+        "Ella's dentist is Dr. Kettle now.",
+        "Should I switch dentists?",
+        "I want to switch to another dentist, Dr. Kettle.",
+        "I almost switched dentists to Dr. Kettle.",
+        "I did not switch my dentist to Dr. Kettle.",
+        'She wrote: "My dentist is Dr. Kettle now."',
+        "My dentist is on holiday now.",
+        "My eye doctor is Dr. Kettle now.",
+    ],
+)
+def test_doubts_other_persons_and_other_things_replace_nothing(newer: str) -> None:
+    assert follows(WHO, DENTIST, newer) is None
+
+
+@pytest.mark.parametrize("question", ["When did I see my dentist?", "Why is Dr. Almond my dentist?"])
+def test_questions_about_events_and_reasons_have_no_newer_answer(question: str) -> None:
+    assert follows(question, DENTIST, "I have a new dentist, Dr. Kettle.") is None
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "expected"),
+    [
+        ("The user's editor theme is dark.", "The user's editor theme is light.", "high"),
+        ("The user's editor theme is dark.", "The user's editor theme is dark.", None),
+    ],
+)
+def test_equal_sentences_with_another_value_replace_each_other(older: str, newer: str, expected: Any) -> None:
+    link = follows("Which editor theme does the user prefer?", older, newer)
+    assert (link.confidence if link else None) == expected
+
+
+def test_topics_find_what_shares_no_word_with_the_question() -> None:
+    home = Slot("home", "me")
+    assert home in asked_topics("Where do I live?")
+    assert home in topics_of("We finally got the keys, so as of Saturday I'm in Norwich.")
+    assert topics_of("My sister got the keys of her flat.") == []
+    assert topics_of("If I move to Norwich, I need the keys of a flat.") == []
