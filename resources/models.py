@@ -3,6 +3,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, Final
 
+import orjson
 import pydantic
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -30,7 +31,7 @@ def check_reading(value: Any) -> None:
         stored = TypeAdapter(Reading).validate_python(value)
     except pydantic.ValidationError as error:
         raise ValidationError(_("must be what was read of a file")) from error
-    if stored.as_json() != value:
+    if orjson.loads(orjson.dumps(stored.as_json())) != value:  # tuples are lists in JSON
         raise ValidationError(_("must be what was read of a file"))
 
 
