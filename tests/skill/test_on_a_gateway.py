@@ -213,7 +213,7 @@ def test_the_key_of_another_user_is_refused_in_one_sentence(server: RunningServe
         assert done.returncode == 3
         assert done.stderr.startswith("error: ")
         assert done.stderr.count("\n") == 1
-        assert "401" in done.stderr
+        assert "403" in done.stderr
 
 
 def test_a_file_that_is_refused_while_it_is_sent_gets_the_gateways_answer(

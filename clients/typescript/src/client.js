@@ -320,11 +320,11 @@ export class Sessions extends Group {
    * Restore a session from the trash.
    *
    * @param {string} sessionId
-   * @param {Condition} [options]
+   * @param {Fields<"SessionRestoreBodyRequest"> & Condition} [options]
    * @returns {Promise<Schemas["SessionDecided"]>}
    */
-  restore(sessionId, { if_match: etag } = {}) {
-    const request = { body: this._scope, headers: matching(etag), isKeyed: true };
+  restore(sessionId, { if_match: etag, ...fields } = {}) {
+    const request = { body: { ...this._scope, ...fields }, headers: matching(etag), isKeyed: true };
     return this._call("POST", path`/sessions/${sessionId}/restore`, request);
   }
 }
@@ -572,7 +572,7 @@ export class Keys extends Group {
   /**
    * Create a key, for one device or application.
    *
-   * @param {Fields<"IssueKeyBodyRequest">} [options]
+   * @param {Without<Schemas["IssueKeyBodyRequest"], "user_id">} [options]
    * @returns {Promise<Schemas["NewKey"]>}
    */
   create(options) {
