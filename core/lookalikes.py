@@ -1,5 +1,6 @@
 """Find user ids that imitate others: with letters of several scripts, or that read as plain letters."""
 
+import re
 import unicodedata
 from typing import Final
 
@@ -23,7 +24,7 @@ def mixes_scripts(user_id: str) -> bool:
     if user_id.isascii():
         return False
     letters = (unicodedata.name(char, "") for char in unicodedata.normalize("NFKC", user_id) if char.isalpha())
-    scripts = {name.partition(" ")[0] for name in letters if name}
+    scripts = {re.split("[ -]", name)[0] for name in letters if name}
     return len(scripts) > 1 and not any(scripts <= allowed for allowed in _ALLOWED)
 
 

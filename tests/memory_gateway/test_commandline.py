@@ -45,7 +45,7 @@ def test_a_database_without_tables_is_one_sentence(env: dict[str, str], command:
     "command",
     [
         "ingest --user nobody",
-        "create_user a/b",
+        "create_user ..",
         "issue_token laptop --user nobody",
         "revoke_token 00000000-0000-4000-8000-000000000000",
         "erase_user nobody --yes",

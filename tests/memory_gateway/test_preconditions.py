@@ -13,6 +13,7 @@ from tests.memory_gateway.test_urls import API_CALLS, call_id
 from tests.openapi import operations, resolved, schema
 
 HONORED = {
+    ("POST", "/memories"),
     ("PATCH", "/memories/<path:memory_id>"),
     ("DELETE", "/memories/<path:memory_id>"),
     ("DELETE", "/memories/<path:memory_id>/override"),
@@ -32,6 +33,7 @@ EXEMPT = {("POST", "/tools/invoke")}
 CHANGES = [(method, route) for method, route in API_CALLS if method != "GET" and (method, route.pattern) not in EXEMPT]
 HEADERS = ("If-Match", "If-None-Match")
 BODIES: dict[str, dict[str, Any]] = {
+    "/memories": {"text": "x"},
     "/memories/<path:memory_id>": {"override_text": "x"},
     "/api/v1/memories/user": {"content": {}},
     "/api/v1/memories/work": {"content": {}},
