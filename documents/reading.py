@@ -81,7 +81,8 @@ class Reading:
 
     def as_json(self) -> dict[str, Any]:
         """Return the form in which a reading is stored: a document of JSON."""
-        return {**asdict(self), "is_partial": self.is_partial}
+        notes = [{"code": note.code, "count": note.count, "names": list(note.names)} for note in self.notes]
+        return {**asdict(self), "notes": notes, "is_partial": self.is_partial}
 
 
 def notes_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Note, ...]:

@@ -13,6 +13,9 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.audit import Actor
 from core.events import publish
+from documents.document import Block, Document
+from documents.reading import Note, Reading
+from engines.embedded import ingest
 from memories.services.manual import add_by_hand
 from operations.models import Job
 from store.models import Memory
@@ -47,7 +50,24 @@ def test_the_life_of_a_resource(alice: Person, receiver: Receiver) -> None:
     call(alice, "post", f"/resources/{resource_id}/restore")
     data = {**SCOPE, "resource_id": resource_id}
     types = ["resource.created", "resource.extracted", "resource.deleted", "resource.restored"]
-    assert recorded() == [(event_type, data) for event_type in types]
+    recorded_data = dict(recorded())
+    assert list(recorded_data) == types
+    reading = recorded_data["resource.extracted"].pop("reading")
+    assert (reading["parser"], reading["is_partial"]) == ("text", False)
+    assert all(recorded_data[event_type] == data for event_type in types)
+
+
+def test_the_reading_of_a_file_names_no_part(
+    alice: Person, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(alice, receiver, "resource.extracted")
+    reading = Reading("xberg", notes=(Note("parts_skipped", 1, ("diary.zip",)),))
+    document = Document((Block("Harbor crane", 1, None),), reading=reading)
+    monkeypatch.setattr(ingest, "read_document", lambda *_args, **_options: document)
+    upload_file(alice)
+    [(_type, data)] = recorded()
+    assert data["reading"]["notes"] == [{"code": "parts_skipped", "count": 1}]
+    assert "diary" not in str(data)
 
 
 def test_a_file_that_cannot_be_read_fails(alice: Person, receiver: Receiver) -> None:
