@@ -82,7 +82,9 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, mime: str, 
             if size > left or is_bomb:
                 raise Refused(TOO_LARGE)
             prolog.feed(chunk)
-    if prolog.has_entities or (prolog.has_doctype and mime != mt.EPUB):  # EPUB's pages are XHTML with a doctype
+    # EPUB's pages are XHTML with a doctype. The documents in a ZIP are checked when they are read.
+    has_wrong_doctype = prolog.has_doctype and mime != mt.EPUB
+    if mime != mt.ZIP and (prolog.has_entities or has_wrong_doctype):
         raise Refused(
             _("The document declares XML entities or a document type: save it again in an office program and send it.")
         )

@@ -12,6 +12,7 @@ XML: Final = "application/xml"
 SVG: Final = "image/svg+xml"
 RTF: Final = "application/rtf"
 EML: Final = "message/rfc822"
+MBOX: Final = "application/mbox"
 PDF: Final = "application/pdf"
 ZIP: Final = "application/zip"
 EPUB: Final = "application/epub+zip"
@@ -68,6 +69,7 @@ EXTENSIONS: Final[dict[str, tuple[str, ...]]] = {
     ZIP: (".zip",),
     RTF: (".rtf",),
     EML: (".eml",),
+    MBOX: (".mbox",),
     HTML: (".html", ".htm", ".xhtml", ".shtml"),
     "text/markdown": (".md", ".markdown"),
     "text/csv": (".csv",),
@@ -130,7 +132,12 @@ INLINE_TEXTS: Final = frozenset(
 )
 """Text under names that do not begin with `text/`."""
 
-DOCUMENTS: Final = frozenset({PDF, HTML, RTF, EML, MSG, DOC, XLS, PPT, DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB})
+CONTAINERS: Final = frozenset({EML, MBOX, ZIP})
+"""Types whose parts are documents of their own."""
+
+DOCUMENTS: Final = frozenset(
+    {PDF, HTML, RTF, EML, MBOX, ZIP, MSG, DOC, XLS, PPT, DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB}
+)
 """Types whose text needs a parser."""
 
 ZIP_DOCUMENTS: Final = frozenset({DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB})
@@ -143,7 +150,7 @@ _SEARCH_WORDS: Final = {
     **dict.fromkeys((PPT, PPTX, ODP), _SLIDES),
     **dict.fromkeys((XLS, XLSX, ODS), _SHEET),
     **dict.fromkeys((DOC, DOCX, ODT, RTF), _LETTER),
-    **dict.fromkeys((EML, MSG), _MAIL),
+    **dict.fromkeys((EML, MBOX, MSG), _MAIL),
     EPUB: "e-book 电子书",
     "image": "picture image photo 图片 照片",
     "audio": "sound audio recording 录音 音频",

@@ -8,12 +8,11 @@ dense text about 6 ms.
 import contextlib
 import itertools
 import os
-import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from core.errors import EngineUnavailable, Unreadable
 from core.limits.concurrency import FairSemaphore
@@ -21,8 +20,10 @@ from core.messages import Translatable as _
 from documents import mime_types as mt
 from documents import ocr as text_recognition
 from documents.child import answer_of, started
+from documents.containers import SEPARATOR
 from documents.decoding import decode
 from documents.document import DEFAULT_LIMITS, Block, BlockKind, Document, Limits
+from documents.plain_text import Row, paragraphs
 from documents.reading import Note, Reading, notes_of
 
 HEADING_CHARACTERS: Final = 200
@@ -32,7 +33,6 @@ MAX_CHILDREN: Final = min(max(2, os.cpu_count() or 1), 4)
 """The most concurrent children: one per CPU core up to four, because each may use half a gigabyte of memory."""
 _slots: Final = FairSemaphore(MAX_CHILDREN)
 _user: Final[ContextVar[Hashable]] = ContextVar("user", default=None)
-_MARKDOWN_HEADING: Final = re.compile(r"#{1,6}\s+(.+?)\s*#*", re.DOTALL)
 
 
 def read_document(
@@ -77,21 +77,31 @@ def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | Non
     if mime.startswith(("image/", "audio/", "video/")) or path.stat().st_size == 0:
         return Document(())
     if mime in mt.DOCUMENTS:
-        job = {"mime": mime}
-        with (
-            _slots.slot(_user.get()),
-            path.open("rb") as file,
-            started("documents.reader_child", file, job, limits) as process,
-        ):
-            answer = answer_of(process, limits)
+        answer = _parse(path, mime, limits)
         blocks = list(_blocks(answer["rows"]))
-        reading = Reading("xberg", pages=answer["pages"] or None, notes=notes_of(answer["notes"]))
+        reading = Reading(answer["parser"], pages=answer["pages"] or None, notes=notes_of(answer["notes"]))
         if mime == mt.PDF:
             return _with_scanned_pages(blocks, reading, path, ocr)
         return _document(blocks, replace(reading, pages_read=reading.pages))
     if mime.startswith("text/") or mime in mt.INLINE_TEXTS:
         return _plain(path, mime, limits)
     raise Unreadable(_("Files of type %(type)s contain no text that can be read.", type=mime))
+
+
+def _parse(path: Path, mime: str, limits: Limits) -> dict[str, Any]:
+    """Return the answer of a child. A container whose parts make the child fail is read without them."""
+    jobs: list[dict[str, Any]] = [{"mime": mime}]
+    if mime in mt.CONTAINERS:
+        jobs.append({"mime": mime, "is_shallow": True})
+    for number, job in enumerate(jobs, 1):
+        with (
+            contextlib.suppress(*([Unreadable] if number < len(jobs) else [])),
+            _slots.slot(_user.get()),
+            path.open("rb") as file,
+            started("documents.reader_child", file, job, limits) as process,
+        ):
+            return answer_of(process, limits)
+    raise AssertionError("the last job returns or raises")
 
 
 def _document(blocks: Iterable[Block], reading: Reading) -> Document:
@@ -129,7 +139,7 @@ def _recognized(found: text_recognition.Recognized) -> Iterator[Block]:
 def _plain(path: Path, mime: str, limits: Limits) -> Document:
     with path.open("rb") as file:
         data = file.read(limits.text_bytes + 1)
-    rows = _paragraphs(decode(data[: limits.text_bytes]), mime)
+    rows = paragraphs(decode(data[: limits.text_bytes]), mime)
     blocks = list(_blocks(itertools.islice(rows, limits.blocks)))
     cut = Note("text_cut", limits.text_bytes) if len(data) > limits.text_bytes else None
     if not cut and next(rows, None) is not None:
@@ -137,23 +147,12 @@ def _plain(path: Path, mime: str, limits: Limits) -> Document:
     return _document(blocks, Reading("text").noting(cut))
 
 
-def _paragraphs(text: str, mime: str) -> Iterator[tuple[str, None, str]]:
-    """Yield rows (`reader_child.Row`) of plain text: empty lines separate paragraphs, a CSV file is one table."""
-    if mime in {"text/csv", "text/tab-separated-values"}:
-        yield "table", None, "\n".join(line for line in text.split("\n") if line.strip())
-        return
-    for part in re.split(r"\n[^\S\n]*\n\s*?(?=\S|\Z)", text):
-        paragraph = part.strip()
-        heading = _MARKDOWN_HEADING.fullmatch(paragraph.partition("\n")[0]) if mime == "text/markdown" else None
-        if heading:
-            yield "heading", None, heading.group(1)
-            paragraph = paragraph.partition("\n")[2].strip()
-        if paragraph:
-            yield "paragraph", None, paragraph
+def _blocks(rows: Iterable[Row]) -> Iterator[Block]:
+    """Yield blocks with their headings; consecutive list items are joined to one paragraph, one per line.
 
-
-def _blocks(rows: Iterable[tuple[str, int | None, str]]) -> Iterator[Block]:
-    """Yield blocks with their headings; consecutive list items are joined to one paragraph, one per line."""
+    The path of a part is the heading of what is in it, before its own headings.
+    """
+    path: str | None = None
     heading: str | None = None
     items: list[str] = []
     items_page: int | None = None
@@ -165,11 +164,14 @@ def _blocks(rows: Iterable[tuple[str, int | None, str]]) -> Iterator[Block]:
             items_page = page
             items.append(text)
             continue
+        if kind == "part":
+            path = heading = text[:HEADING_CHARACTERS]
         if kind == "heading":
-            heading = " ".join(text.split())[:HEADING_CHARACTERS]
+            own = " ".join(text.split())
+            heading = (f"{path}{SEPARATOR}{own}" if path else own)[:HEADING_CHARACTERS]
         yield Block(text, page, heading, _KINDS.get(kind, "paragraph"))
     if items:
         yield Block("\n".join(items), items_page, heading)
 
 
-_KINDS: Final[dict[str, BlockKind]] = {"heading": "heading", "table": "table"}
+_KINDS: Final[dict[str, BlockKind]] = {"heading": "heading", "part": "heading", "table": "table"}

@@ -12,7 +12,7 @@ import re
 import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 import xberg
@@ -22,14 +22,13 @@ from core.messages import Translatable
 from core.messages import Translatable as _
 from documents import guards
 from documents import mime_types as mt
+from documents.containers import Tree
 from documents.decoding import clean, decode
 from documents.document import Limits
 from documents.guards import Refused
+from documents.plain_text import Row
 from documents.reading import Note, lost_words
 from documents.sandbox import run
-
-Row = tuple[str, int | None, str]
-"""Kind ("heading", "table", "item" of a list or "paragraph"), page from 1, text."""
 
 _PAGED: Final = frozenset({mt.PDF, mt.PPT, mt.PPTX, mt.ODP})
 """Types with reliable page numbers. Files of word processors have none, because pages depend on the printer."""
@@ -42,8 +41,46 @@ _MARKS: Final = re.compile(r"\(style_name: [^)\n]*\)|\[Image: [^\]\n]*\]|!?\[[^\
 """What the parser adds to the text: names of styles and pictures, addresses, numbers of comments."""
 
 
-def read(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
-    """Check and parse one document. Raises: `Refused`."""
+def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) -> dict[str, Any]:
+    """Check and read one document; the parts of a container only if it is not shallow. Raises: `Refused`."""
+    if mime in mt.CONTAINERS:
+        if mime == mt.ZIP:
+            guards.check_zip(data, mime, limits)
+        tree = Tree(lambda part, kind: _text_part(part, kind, limits, is_shallow=is_shallow), limits)
+        rows, cut = bounded(tree.rows(data, mime), limits)
+        return _answer("mail" if mime != mt.ZIP else "zip", rows, 0, [cut, *tree.notes])
+    parsed = _parse(data, mime, limits)
+    rows, cut = bounded(_rows(parsed.extracted, mime), limits)
+    if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
+        raise Refused(guards.DAMAGED)
+    images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else 0
+    notes = [
+        cut or lost_words(_MARKS.sub(" ", parsed.extracted.content), (text for _kind, _page, text in rows)),
+        Note("images_skipped", images) if images else None,
+    ]
+    return _answer("xberg", rows, parsed.pages or (parsed.extracted.counts.pages if mime in _PAGED else 0), notes)
+
+
+def _answer(parser: str, rows: list[Row], pages: int, notes: Iterable[Note | None]) -> dict[str, Any]:
+    return {"parser": parser, "rows": rows, "pages": pages, "notes": [asdict(note) for note in notes if note]}
+
+
+def _text_part(data: bytes, mime: str, limits: Limits, *, is_shallow: bool) -> Iterator[Row]:
+    """Yield the rows of a part of a container. Raises: `Refused`."""
+    if is_shallow and mime != mt.HTML:
+        raise Refused(guards.DAMAGED)
+    yield from _rows(_parse(data, mime, limits).extracted, mime)
+
+
+class _Parsed(NamedTuple):
+    """What the parser returned, and the number of a PDF's pages."""
+
+    extracted: ExtractedDocument
+    pages: int
+
+
+def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
+    """Check and parse one document that is no container. Raises: `Refused`."""
     # The parser reports no progress: SIGALRM ends the process if pages take longer than `page_seconds` on average.
     pages, count = math.ceil(len(data) / limits.page_bytes), 0
     if mime == mt.PDF:
@@ -63,20 +100,7 @@ def read(data: bytes, mime: str, limits: Limits) -> dict[str, Any]:
         raise Refused(_reason(str(error))) from error
     if result.errors or not result.results:
         raise Refused(_reason(" ".join(error.message for error in result.errors)))
-    extracted = result.results[0]
-    rows, cut = bounded(_rows(extracted, mime), limits)
-    if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
-        raise Refused(guards.DAMAGED)
-    images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else 0
-    notes = (
-        cut or lost_words(_MARKS.sub(" ", extracted.content), (text for _kind, _page, text in rows)),
-        Note("images_skipped", images) if images else None,
-    )
-    return {
-        "rows": rows,
-        "pages": count or (extracted.counts.pages if mime in _PAGED else 0),
-        "notes": [asdict(note) for note in notes if note],
-    }
+    return _Parsed(result.results[0], count)
 
 
 def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
@@ -190,4 +214,4 @@ def _of_markdown(content: str) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    run(lambda data, job, limits: [read(data, job["mime"], limits)])
+    run(lambda data, job, limits: [read(data, job["mime"], limits, is_shallow=job.get("is_shallow", False))])

@@ -32,6 +32,7 @@ _COMPATIBLE: Final = (
     frozenset({mt.SVG, mt.XML}),
     frozenset({mt.RTF, mt.PLAIN}),
     frozenset({mt.EML, mt.PLAIN}),
+    frozenset({mt.MBOX, mt.PLAIN}),
     mt.PLAIN_TEXTS,
 )
 """Sets of types that are easily confused: if name and bytes are of one set, the bytes decide."""
@@ -46,6 +47,11 @@ _HEADER_FIELD: Final = re.compile(
     r"|x-[\w-]+|reply-to|sender|cc):",
     re.IGNORECASE | re.MULTILINE,
 )
+_MAIL_START: Final = re.compile(
+    r"(?=(?:[\w-]+:.*\n(?:[ \t].*\n)*)*?from:)(?=(?:[\w-]+:.*\n(?:[ \t].*\n)*)*?(?:mime-version|date|message-id):)",
+    re.IGNORECASE,
+)
+"""Fields of a mail's header at the start of a text."""
 
 
 class TypeMismatch(MessageError):
@@ -64,7 +70,8 @@ def sniff(head: bytes, filename: str, claimed: str | None) -> str:
         return hints[0] if hints else mt.PLAIN
     found = _find_type(head, frozenset(hints))
     if found is None:
-        found = _text_type(head, hints) if is_text(head) else mt.OCTET_STREAM
+        is_mailbox = mt.MBOX in hints and head.startswith(b"From ")  # mail may have bytes of any kind
+        found = _text_type(head, hints) if is_mailbox or is_text(head) else mt.OCTET_STREAM
     elif found == mt.PDF or found.startswith(("image/", "audio/")):
         # A file that is also a web page is an attack. Text inside a PDF's objects may mention HTML.
         searched = re.split(rb"\d+ \d+ obj\b", head, maxsplit=1)[0] if found == mt.PDF else head
@@ -106,7 +113,10 @@ def _text_type(head: bytes, hints: tuple[str, ...]) -> str:
         return mt.RTF
     if markup := _markup_type(text, hints):
         return markup
-    if mt.EML in hints and len(_HEADER_FIELD.findall(text[:4096])) > 1:
+    is_mail = len(_HEADER_FIELD.findall(text[:4096])) > 1
+    if is_mail and text.startswith("From ") and (mt.MBOX in hints or not hints):
+        return mt.MBOX
+    if is_mail and (mt.EML in hints or (not hints and _MAIL_START.match(text))):
         return mt.EML
     return next((hint for hint in hints if hint in mt.PLAIN_TEXTS or hint == mt.HTML), mt.PLAIN)
 

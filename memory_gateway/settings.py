@@ -47,6 +47,7 @@ MEMORY_GATEWAY_ALLOWED_MIME_TYPES = env.mime_types(
         "application/vnd.oasis.opendocument.spreadsheet",
         "application/vnd.oasis.opendocument.presentation",
         "message/rfc822",
+        "application/mbox",
     ),
 )
 MEMORY_GATEWAY_BACKEND_INGEST_ATTEMPTS = env.integer("BACKEND_INGEST_ATTEMPTS", 3, minimum=1, maximum=100)

@@ -20,9 +20,9 @@ from core.ids import parse_session_id
 from core.messages import Translatable as _
 from core.persistence import files
 from core.redaction import redact
-from documents import ocr
+from documents import mime_types, ocr
 from documents.document import Document, split
-from documents.mime_types import is_picture
+from documents.mime_types import is_allowed, is_picture
 from documents.reader import read_document
 from documents.reading import Reading
 from engines.embedded import extraction_rules, llm, media
@@ -201,6 +201,8 @@ def _passages(
     """Return a memory for each passage of a file, and its reading; `first` is the number of the first."""
     if item.file is None:
         return [], None
+    if item.mime_type == mime_types.ZIP and not is_allowed(mime_types.ZIP, settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES):
+        raise Unreadable(_("ZIP archives are not read here: unpack it, and send the files in it."))
     with files.local_copy(item.file) as path:
         document = read(path, item.mime_type or "application/octet-stream")
     rows = []

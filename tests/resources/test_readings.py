@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,3 +127,21 @@ def test_only_readings_can_be_imported() -> None:
     for wrong in ([], {}, *({**stored, **change} for change in changes)):
         with pytest.raises(ValidationError):
             check_reading(wrong)
+
+
+def test_archives_are_read_only_if_the_operator_allows_them(alice: Person, storage: Path, settings: Any) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("a.txt", "The valve code is 4711.")
+        archive.writestr("tool.bin", bytes(range(256)))
+    assert upload(alice, data.getvalue(), "notes.zip").status_code == 415
+    part = {"type": "doc", "name": "notes.zip", "base64": base64.b64encode(data.getvalue()).decode()}
+    message = {"sender_id": alice.user_id, "role": "user", "timestamp": 1, "content": [part]}
+    body = {"session_id": "chat:c_1", "messages": [message]}
+    refused = alice.client.post("/memories/add", body, content_type="application/json")
+    assert refused.status_code == 422
+    assert "unpack it" in refused.content.decode()
+    settings.MEMORY_GATEWAY_ALLOWED_MIME_TYPES = ("application/zip",)
+    answer = upload(alice, data.getvalue(), "notes.zip").json()
+    assert answer["status"] == "extracted"
+    assert [note["names"] for note in answer["reading"]["notes"]] == [["tool.bin"]]

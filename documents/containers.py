@@ -1,0 +1,272 @@
+"""Read containers as trees: mail with its attachments and forwarded messages, mailboxes, and ZIP archives of documents.
+
+Each part is read like a file of its own. Its rows follow a row of the kind "part", whose text is the path of names.
+"""
+
+import email
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.errors import HeaderParseError
+from email.header import decode_header
+from email.message import Message
+from functools import partial
+from typing import Final
+
+from documents import mime_types as mt
+from documents.decoding import clean, decode
+from documents.document import Limits
+from documents.guards import DAMAGED, Refused
+from documents.plain_text import Row, paragraphs
+from documents.reading import Note
+from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
+
+MAX_DEPTH: Final = 3
+MAX_PARTS: Final = 200
+SEPARATOR: Final = " › "
+_NAME_CHARACTERS: Final = 80
+_FIELDS: Final = ("Subject", "From", "To", "Cc", "Date")
+_MAX_FIELD_CHARACTERS: Final = 2_000
+_MBOX_FROM: Final = re.compile(rb"^From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n", re.MULTILINE)
+_QUOTED_FROM: Final = re.compile(rb"^>(>*From )", re.MULTILINE)
+_WITHOUT_TEXT: Final = re.compile(r"application/(?:x-)?(?:pkcs7|pgp)-(?:signature|keys)")
+_WORD: Final = re.compile(r"\w+")
+
+Read = Callable[[bytes, str], Iterable[Row]]
+"""Reads the bytes of a document of a type. Raises: `Refused`."""
+
+
+@dataclass(slots=True)
+class Tree:
+    """The limits of one container and all its parts, and what was left out."""
+
+    read: Read
+    limits: Limits
+    parts: int = 0
+    bytes_left: int = 0
+    images: int = 0
+    skipped: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bytes_left = self.limits.zip_bytes
+
+    @property
+    def notes(self) -> list[Note]:
+        skipped = Note.of("parts_skipped", self.skipped) if self.skipped else None
+        images = Note("images_skipped", self.images) if self.images else None
+        return [note for note in (skipped, images) if note]
+
+    def rows(self, data: bytes, mime: str, path: tuple[str, ...] = ()) -> Iterator[Row]:
+        """Yield the rows of a container. Raises: `Refused`."""
+        if mime == mt.MBOX:
+            yield from self._mailbox(data, path)
+        elif mime == mt.ZIP:
+            yield from self._archive(data, path)
+        else:
+            yield from self._mail(_parsed(data), path)
+
+    def _mailbox(self, data: bytes, path: tuple[str, ...]) -> Iterator[Row]:
+        starts = [match.span() for match in _MBOX_FROM.finditer(data)]
+        ends = [start for start, _end in starts[1:]] + [len(data)]
+        for number, ((_start, begin), end) in enumerate(zip(starts, ends, strict=True), 1):
+            message = _parsed(_QUOTED_FROM.sub(rb"\1", data[begin:end]))
+            name = _field(message, "Subject") or str(number)
+            # The messages of a mailbox are its content: they do not count as parts.
+            yield from self._under((*path, name), self._mail(message, (*path, name)))
+
+    def _archive(self, data: bytes, path: tuple[str, ...]) -> Iterator[Row]:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for member in archive.infolist():
+                if not member.is_dir() and not member.filename.startswith("__MACOSX/"):
+                    yield from self._part(partial(archive.read, member), member.filename, None, path)
+
+    def _mail(self, message: Message, path: tuple[str, ...]) -> Iterator[Row]:
+        named = {name: value for name in _FIELDS if (value := _field(message, name))}
+        if named:
+            yield "paragraph", None, "\n".join(f"{name}: {value}" for name, value in named.items())
+        attachments: list[Message] = []
+        for part in _bodies(message, attachments):
+            yield from self._body(part)
+        for part in attachments:
+            yield from self._attachment(part, path)
+
+    def _body(self, part: Message) -> Iterator[Row]:
+        text = _text(_payload(part), part.get_content_charset())
+        if part.get_content_type() == mt.HTML:
+            yield from self.read(text.encode(), mt.HTML)
+        else:
+            yield from paragraphs(text, mt.PLAIN)
+
+    def _attachment(self, part: Message, path: tuple[str, ...]) -> Iterator[Row]:
+        kind = part.get_content_type()
+        if _WITHOUT_TEXT.fullmatch(kind):
+            return
+        if kind == mt.EML:
+            inner = part.get_payload(0) if part.is_multipart() else _parsed(_payload(part))
+            if isinstance(inner, Message):
+                name = _file_name(part) or _field(inner, "Subject") or kind
+                if self._takes(name, path, 0):
+                    yield from self._under((*path, name), self._mail(inner, (*path, name)))
+                return
+        if part.is_multipart():  # such as a report of a delivery
+            text = "\n".join(f"{name}: {value}" for one in part.walk() for name, value in one.items())
+            yield from paragraphs(clean(text), mt.PLAIN)
+            return
+        name = _file_name(part)
+        if not name and kind.startswith("image/"):
+            self.images += 1
+            return
+        charset = part.get_content_charset() if kind.startswith("text/") else None
+        yield from self._part(lambda: _payload(part), name or kind, kind, path, charset)
+
+    def _part(
+        self,
+        load: Callable[[], bytes],
+        name: str,
+        claimed: str | None,
+        path: tuple[str, ...],
+        charset: str | None = None,
+    ) -> Iterator[Row]:
+        """Yield the rows of a file in a container; note it if it cannot be read."""
+        if not self._takes(name, path, 0):
+            return
+        data = load()
+        if not self._takes(name, path, len(data), count=0):
+            return
+        mime = _type_of(data, name, claimed)
+        if mt.is_picture(mime):
+            self.images += 1
+            return
+        inside = (*path, name)
+        try:
+            if mime in {mt.EML, mt.MBOX}:
+                rows: Iterable[Row] = self.rows(data, mime, inside)
+            elif mime in mt.DOCUMENTS - {mt.ZIP}:
+                rows = list(self.read(data, mime))
+                if not rows and mime == mt.PDF:
+                    self.skipped.append(_shown(inside))
+            elif mime.startswith("text/") or mime in mt.INLINE_TEXTS:
+                rows = paragraphs(_text(data, charset), mime)
+            else:
+                self.skipped.append(_shown(inside))
+                return
+        except Refused:
+            self.skipped.append(_shown(inside))
+            return
+        yield from self._under(inside, rows)
+
+    def _takes(self, name: str, path: tuple[str, ...], size: int, *, count: int = 1) -> bool:
+        """Count a part and its bytes; return False and note it if it is beyond the limits."""
+        is_taken = len(path) < MAX_DEPTH and self.parts + count <= MAX_PARTS and size <= self.bytes_left
+        if is_taken:
+            self.parts += count
+            self.bytes_left -= size
+        else:
+            self.skipped.append(_shown((*path, name)))
+        return is_taken
+
+    def _under(self, path: tuple[str, ...], rows: Iterable[Row]) -> Iterator[Row]:
+        yield "part", None, _shown(path)
+        yield from rows
+
+
+def _parsed(data: bytes) -> Message:
+    """Return a message. Raises: `Refused` if its parts are nested too deeply."""
+    try:
+        return email.message_from_bytes(data)
+    except RecursionError:
+        raise Refused(DAMAGED) from None
+
+
+def _bodies(message: Message, attachments: list[Message]) -> Iterator[Message]:
+    """Yield the parts that are the text of a message, and add the others to `attachments`."""
+    kind = message.get_content_type()
+    if message.get_content_disposition() == "attachment" or kind == mt.EML:
+        attachments.append(message)
+    elif kind == "multipart/alternative" and message.is_multipart():
+        others: list[Message] = []
+        texts = [list(_bodies(part, others)) for part in _children(message)]
+        attachments += others
+        yield from _best([bodies for bodies in texts if bodies])
+    elif message.is_multipart() and kind.startswith("multipart/"):
+        for part in _children(message):
+            yield from _bodies(part, attachments)
+    elif kind in {mt.PLAIN, mt.HTML} and not message.get_filename():
+        yield message
+    else:
+        attachments.append(message)
+
+
+def _best(alternatives: list[list[Message]]) -> list[Message]:
+    """Return the first alternative, plain text, unless another has more than twice as many words."""
+    sizes = [sum(len(_words(part)) for part in bodies) for bodies in alternatives]
+    largest = max(sizes, default=0)
+    return next((bodies for bodies, size in zip(alternatives, sizes, strict=True) if size * 2 >= largest), [])
+
+
+def _words(part: Message) -> list[str]:
+    text = _text(_payload(part), part.get_content_charset())
+    if part.get_content_type() == mt.HTML:
+        text = re.sub(r"<(style|script)\b.*?</\1\s*>|<[^>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
+    return _WORD.findall(text)
+
+
+def _children(message: Message) -> list[Message]:
+    payload = message.get_payload()
+    return [part for part in payload if isinstance(part, Message)] if isinstance(payload, list) else []
+
+
+def _payload(part: Message) -> bytes:
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
+
+
+def _text(data: bytes, charset: str | None) -> str:
+    """Return the text of bytes with a declared encoding, which those of seven bits need."""
+    if charset and data.isascii():
+        with suppress(LookupError, UnicodeError):
+            return clean(data.decode(charset))
+    return decode(data, declared=charset)
+
+
+def _field(message: Message, name: str) -> str:
+    """Return the text of a header, decoded, on one line; empty if there is none."""
+    raw = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
+    return _decoded(raw[:_MAX_FIELD_CHARACTERS])
+
+
+def _decoded(raw: str) -> str:
+    data = raw.encode("utf-8", "surrogateescape")
+    if not data.isascii():  # eight bits without a charset
+        return " ".join(clean(decode(data)).split())
+    try:
+        chunks = decode_header(raw)
+    except HeaderParseError:
+        chunks = [(raw, None)]
+    text = "".join(chunk if isinstance(chunk, str) else _text(chunk, charset) for chunk, charset in chunks)
+    return " ".join(clean(text).split())
+
+
+def _file_name(part: Message) -> str:
+    name = part.get_filename() or ""
+    return _decoded(name[:_MAX_FIELD_CHARACTERS])
+
+
+def _type_of(data: bytes, name: str, claimed: str | None) -> str:
+    """Return the type of a part by its bytes and name, or by its bytes alone if they contradict each other."""
+    for filename, kind in ((name, claimed), (name, None), ("", None)):
+        try:
+            return sniff(data[:HEAD_BYTES], filename, kind)
+        except TypeMismatch:
+            continue
+    return mt.OCTET_STREAM
+
+
+def _shown(path: tuple[str, ...]) -> str:
+    """Return the names of a part and of the parts that it is in."""
+    return SEPARATOR.join(
+        name if len(name) <= _NAME_CHARACTERS else f"{name[: _NAME_CHARACTERS - 1]}…" for name in path
+    )
