@@ -1,6 +1,6 @@
 """Read containers as trees: mail with its attachments and forwarded messages, mailboxes, and ZIP archives of documents.
 
-Each part is read like a file of its own. Its rows follow a row of the kind "part", whose text is the path of names.
+Each part is read like a separate file. Its rows follow a row of the kind "part", whose text is the path of names.
 """
 
 import email

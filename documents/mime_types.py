@@ -133,7 +133,7 @@ INLINE_TEXTS: Final = frozenset(
 """Text under names that do not begin with `text/`."""
 
 CONTAINERS: Final = frozenset({EML, MBOX, ZIP})
-"""Types whose parts are documents of their own."""
+"""Types whose parts are separate documents."""
 
 DOCUMENTS: Final = frozenset(
     {PDF, HTML, RTF, EML, MBOX, ZIP, MSG, DOC, XLS, PPT, DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB}

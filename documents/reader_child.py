@@ -38,7 +38,7 @@ _CHARSET: Final = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{1,40})
 _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
 _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]")
 _MARKS: Final = re.compile(r"\(style_name: [^)\n]*\)|\[Image: [^\]\n]*\]|!?\[[^\]\n]*\]\([^)\s]*\)|\[cmt:\d+\]")
-"""What the parser adds to the text: names of styles and pictures, addresses, numbers of comments."""
+"""Marks that the parser adds to the text: names of styles and pictures, addresses, numbers of comments."""
 
 
 def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _text_part(data: bytes, mime: str, limits: Limits, *, is_shallow: bool) -> I
 
 
 class _Parsed(NamedTuple):
-    """What the parser returned, and the number of a PDF's pages."""
+    """The result of the parser, and the number of a PDF's pages."""
 
     extracted: ExtractedDocument
     pages: int

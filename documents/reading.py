@@ -1,4 +1,4 @@
-"""What was read of a file: by which parser, how much of it, and what was left out or is doubtful."""
+"""The report on the reading of a file: its parser, how much was read, and what was left out or is doubtful."""
 
 import re
 import unicodedata
@@ -57,7 +57,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one parse of a file read. `pages` and `pages_read` are None for files without pages."""
+    """The report on one reading of a file. `pages` and `pages_read` are None for files without pages."""
 
     parser: str
     characters: int = 0

@@ -283,7 +283,7 @@ def _deliveries(_doctor: Doctor) -> _Found:
 
 
 def _readings(_doctor: Doctor) -> _Found:
-    """Count the files of which text is missing."""
+    """Count the files that were read in part."""
     live = Resource.objects.filter(state=State.LIVE)
     if partial := live.filter(resources.READ_IN_PART).count():
         text = f"{partial:,} files were read in part. The panel lists them, with what is missing, under Resources."

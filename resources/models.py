@@ -106,7 +106,7 @@ class Resource(CheckedModel, Leased):
         default=None,
         editable=False,
         validators=[check_reading],
-        help_text=_("What was read of the file; empty if an older version or a remote read it."),
+        help_text=_("The report on the reading of the file; empty if an older version or a remote read it."),
     )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
@@ -176,7 +176,7 @@ class Resource(CheckedModel, Leased):
 
     @property
     def reading_in_words(self) -> dict[str, Any] | None:
-        """What was read of the file, each note with its sentence."""
+        """The report on the reading of the file, each note with its sentence."""
         if self.reading is None:
             return None
         notes = [{**note, "message": sentence(note)} for note in self.reading["notes"]]
@@ -184,7 +184,7 @@ class Resource(CheckedModel, Leased):
 
     @property
     def anonymous_reading(self) -> dict[str, Any] | None:
-        """What was read of the file, without the names of its parts."""
+        """The report on the reading of the file, without the names of its parts."""
         if self.reading is None:
             return None
         notes = [{"code": note["code"], "count": note["count"]} for note in self.reading["notes"]]

@@ -20,7 +20,7 @@ from store.models import Memory, State, owned_by, owner_values
 from store.types import Owner
 
 READ_IN_PART: Final = Q(reading__is_partial=True)
-"""The condition for files of which text is known to be missing."""
+"""The condition for files whose text is known to have gaps."""
 
 _SEARCHABLE = """
     SELECT session_id AS value FROM resources_resource

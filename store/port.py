@@ -49,7 +49,7 @@ class KeptAsText(NamedTuple):
 
 
 class FileReading(NamedTuple):
-    """What was read of a file in a message. Positions count from 0."""
+    """The report on the reading of a file in a message. Positions count from 0."""
 
     message: int
     item: int

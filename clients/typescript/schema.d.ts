@@ -1966,7 +1966,7 @@ export interface components {
         };
         /**
          * FileReading
-         * @description What was read of a file.
+         * @description The report on the reading of a file.
          */
         FileReading: {
             /**
@@ -2001,7 +2001,7 @@ export interface components {
             is_partial: boolean;
             /**
              * Notes
-             * @description What was left out or is doubtful.
+             * @description The gaps and doubts.
              */
             notes: components["schemas"]["ReadingNote"][];
         };
@@ -3780,7 +3780,7 @@ export interface components {
              */
             status: string;
             /**
-             * @description What was read of the file, if text of it is missing; absent otherwise.
+             * @description The report on the reading of the file, if text of it is missing; absent otherwise.
              * @example null
              */
             reading?: components["schemas"]["FileReading"] | null;
@@ -3909,7 +3909,7 @@ export interface components {
              */
             status: string;
             /**
-             * @description What was read of the file, if text of it is missing; absent otherwise.
+             * @description The report on the reading of the file, if text of it is missing; absent otherwise.
              * @example null
              */
             reading?: components["schemas"]["FileReading"] | null;
@@ -4031,7 +4031,7 @@ export interface components {
             project_id: string;
             /** @description How far the file is at the remote. */
             remote: components["schemas"]["RemoteView"];
-            /** @description What was read of the file; null until then, or if a remote or an older version read it. */
+            /** @description The report on the reading of the file; null until then, or if a remote or an older version read it. */
             reading?: components["schemas"]["FileReading"] | null;
         };
         /**

@@ -144,14 +144,14 @@ class ReadingNote(BaseModel):
 
 
 class FileReading(BaseModel):
-    """What was read of a file."""
+    """The report on the reading of a file."""
 
     parser: str = Field(description="What read the file.", examples=["xberg"])
     characters: int = Field(description="The length of its text.", examples=[5120])
     pages: int | None = Field(description="The number of its pages or slides; null if it has none.", examples=[3])
     pages_read: int | None = Field(description="How many of them were read.", examples=[2])
     is_partial: bool = Field(description="True if text of the file is missing.", examples=[True])
-    notes: list[ReadingNote] = Field(description="What was left out or is doubtful.")
+    notes: list[ReadingNote] = Field(description="The gaps and doubts.")
 
 
 class ResourceAnswer(BaseModel):
@@ -162,7 +162,7 @@ class ResourceAnswer(BaseModel):
     uri: ResourceUri
     status: str = Field(description=f"{_STATUS} or `deleted`.", examples=["extracted"])
     reading: FileReading | None = Field(
-        None, description="What was read of the file, if text of it is missing; absent otherwise.", examples=[None]
+        None, description="The report on the reading of the file, if text of it is missing; absent otherwise.", examples=[None]
     )
 
 
@@ -209,7 +209,7 @@ class ResourceItem(BaseModel):
     project_id: ProjectId
     remote: RemoteView = Field(description="How far the file is at the remote.")
     reading: FileReading | None = Field(
-        None, description="What was read of the file; null until then, or if a remote or an older version read it."
+        None, description="The report on the reading of the file; null until then, or if a remote or an older version read it."
     )
 
 

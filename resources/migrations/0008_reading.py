@@ -10,5 +10,5 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        AddColumn("resource", "reading", models.JSONField(default=None, editable=False, help_text="What was read of the file; empty if an older version or a remote read it.", null=True, validators=[resources.models.check_reading], verbose_name="reading")),
+        AddColumn("resource", "reading", models.JSONField(default=None, editable=False, help_text="The report on the reading of the file; empty if an older version or a remote read it.", null=True, validators=[resources.models.check_reading], verbose_name="reading")),
     ]

@@ -780,7 +780,7 @@ class ReadingNote(Model):
 
 
 class FileReading(Model):
-    """What was read of a file."""
+    """The report on the reading of a file."""
 
     parser: str
     """What read the file."""
@@ -793,7 +793,7 @@ class FileReading(Model):
     is_partial: bool
     """True if text of the file is missing."""
     notes: list[ReadingNote]
-    """What was left out or is doubtful."""
+    """The gaps and doubts."""
 
 
 class ResourceStatus(Model):
@@ -808,7 +808,7 @@ class ResourceStatus(Model):
     status: str
     """`ingesting` (waiting or running), `extracted` (searchable), `empty` (no text found), `failed` or `deleted`."""
     reading: FileReading | None = None
-    """What was read of the file, if text of it is missing; absent otherwise."""
+    """The report on the reading of the file, if text of it is missing; absent otherwise."""
 
 
 class RegisteredResource(ResourceStatus):
@@ -860,7 +860,7 @@ class Resource(Versioned):
     remote: RemoteState
     """How far the file is at the remote."""
     reading: FileReading | None = None
-    """What was read of the file; null until then, or if a remote or an older version read it."""
+    """The report on the reading of the file; null until then, or if a remote or an older version read it."""
 
 
 class Profiles(Model):
