@@ -24,7 +24,9 @@ DAMAGED: Final = _("The document is damaged: open it in the program that it was 
 TOO_LARGE: Final = _("The document is too large after decompression: send it in smaller parts.")
 
 _IMAGE: Final = re.compile(r"\.(?:png|jpe?g|gif|bmp|tiff?|webp)$", re.IGNORECASE)
+_XLSB: Final = "xl/workbook.bin"
 _CHUNK: Final = 65_536
+_SECTOR: Final = 512
 _RATIO_FREE_BYTES: Final = 10 * MIB
 """The decompressed size below which any ratio is allowed: empty sheets compress very well."""
 _MAX_OBJECT_NUMBER: Final = 8_388_607  # PDF 32000-1, annex C
@@ -50,6 +52,8 @@ def check_zip(data: bytes, mime: str, limits: Limits) -> None:
                         number=f"{limits.zip_members:,}",
                     )
                 )
+            if mime == mt.XLSX and _XLSB in archive.NameToInfo:
+                raise Refused(_("Binary workbooks (.xlsb) are not supported: save it as .xlsx and send it."))
             left = limits.zip_bytes
             for member in members:
                 left -= _check_member(archive, member, mime, limits, left)
@@ -82,8 +86,9 @@ def _check_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, mime: str, 
             if size > left or is_bomb:
                 raise Refused(TOO_LARGE)
             prolog.feed(chunk)
-    # EPUB's pages are XHTML with a doctype. The documents in a ZIP are checked when they are read.
-    has_wrong_doctype = prolog.has_doctype and mime != mt.EPUB
+    # EPUB's pages are XHTML with a doctype, and office programs write external ones to macros and formulas of ODF. The
+    # documents in a ZIP are checked when they are read.
+    has_wrong_doctype = prolog.has_doctype and mime not in {mt.EPUB, mt.ODT, mt.ODS, mt.ODP}
     if mime != mt.ZIP and (prolog.has_entities or has_wrong_doctype):
         raise Refused(
             _("The document declares XML entities or a document type: save it again in an office program and send it.")
@@ -112,6 +117,12 @@ class _Prolog:
 
     def _stop(self, _name: str, _attributes: dict[str, str]) -> None:
         raise expat.ExpatError
+
+
+def is_protected_doc(data: bytes) -> bool:
+    """Return True if the header of a Word 97 document says that it is encrypted or obfuscated."""
+    headers = (data[start : start + 12] for start in range(_SECTOR, len(data) - 12, _SECTOR))
+    return any(header[:2] == b"\xec\xa5" and header[11] & 1 for header in headers)
 
 
 def is_broken_pdf(data: bytes) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Final
 
 Row = tuple[str, int | None, str]
-"""Kind ("heading", "table", "item" of a list, "part" of a container or "paragraph"), page from 1, text."""
+"""Kind, page from 1, text. Kinds are "heading", "table", "item" of a list and "paragraph"; "part", the path of names of
+a part of a container; "slide", its title, which may be empty."""
 
 _MARKDOWN_HEADING: Final = re.compile(r"#{1,6}\s+(.+?)\s*#*", re.DOTALL)
 

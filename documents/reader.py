@@ -166,7 +166,10 @@ def _blocks(rows: Iterable[Row]) -> Iterator[Block]:
             continue
         if kind == "part":
             path = heading = text[:HEADING_CHARACTERS]
-        if kind == "heading":
+        if kind == "slide" and not text:
+            heading = path  # a slide without title is not about the one before
+            continue
+        if kind in {"heading", "slide"}:
             own = " ".join(text.split())
             heading = (f"{path}{SEPARATOR}{own}" if path else own)[:HEADING_CHARACTERS]
         yield Block(text, page, heading, _KINDS.get(kind, "paragraph"))
@@ -174,4 +177,4 @@ def _blocks(rows: Iterable[Row]) -> Iterator[Block]:
         yield Block("\n".join(items), items_page, heading)
 
 
-_KINDS: Final[dict[str, BlockKind]] = {"heading": "heading", "part": "heading", "table": "table"}
+_KINDS: Final[dict[str, BlockKind]] = {"heading": "heading", "part": "heading", "slide": "heading", "table": "table"}

@@ -29,15 +29,19 @@ from documents.guards import Refused
 from documents.plain_text import Row
 from documents.reading import Note, lost_words
 from documents.sandbox import run
+from documents.slides import open_document_slides, power_point_titles
 
 _PAGED: Final = frozenset({mt.PDF, mt.PPT, mt.PPTX, mt.ODP})
 """Types with reliable page numbers. Files of word processors have none, because pages depend on the printer."""
 _KINDS: Final = {"title": "heading", "heading": "heading", "list_item": "item", "table": "table"}
 _SHEETS: Final = frozenset({mt.XLS, mt.XLSX, mt.ODS})
 _CHARSET: Final = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{1,40})", re.IGNORECASE)
+_SLIDE_NAME: Final = re.compile(r"[^\W\d]+ ?\d+")
 _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
-_COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]")
-_MARKS: Final = re.compile(r"\(style_name: [^)\n]*\)|\[Image: [^\]\n]*\]|!?\[[^\]\n]*\]\([^)\s]*\)|\[cmt:\d+\]")
+_COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]|\[\^\d+\]")
+_MARKS: Final = re.compile(
+    r"\(style_name: [^)\n]*\)|\[Image: [^\]\n]*\]|!?\[[^\]\n]*\]\([^)\s]*\)|\[cmt:\d+\]|\[\^\d+\]"
+)
 """Marks that the parser adds to the text: names of styles and pictures, addresses, numbers of comments."""
 
 
@@ -50,15 +54,28 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
         rows, cut = bounded(tree.rows(data, mime), limits)
         return _answer("mail" if mime != mt.ZIP else "zip", rows, 0, [cut, *tree.notes])
     parsed = _parse(data, mime, limits)
-    rows, cut = bounded(_rows(parsed.extracted, mime), limits)
+    rows, cut = bounded(_all_rows(data, mime, parsed.extracted), limits)
     if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
         raise Refused(guards.DAMAGED)
     images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else 0
     notes = [
-        cut or lost_words(_MARKS.sub(" ", parsed.extracted.content), (text for _kind, _page, text in rows)),
+        cut or _lost(rows, parsed.extracted, mime),
         Note("images_skipped", images) if images else None,
     ]
-    return _answer("xberg", rows, parsed.pages or (parsed.extracted.counts.pages if mime in _PAGED else 0), notes)
+    return _answer("xberg", rows, parsed.pages or _slides_in(rows, parsed.extracted, mime), notes)
+
+
+def _lost(rows: list[Row], extracted: ExtractedDocument, mime: str) -> Note | None:
+    """Return a note if the rows lack words that the parser saw, except names of slides ("page1")."""
+    seen = extracted.content
+    if mime == mt.ODP:
+        seen = "\n".join(line for line in seen.split("\n") if not _SLIDE_NAME.fullmatch(line.strip()))
+    return lost_words(_MARKS.sub(" ", seen), (text for _kind, _page, text in rows))
+
+
+def _slides_in(rows: list[Row], extracted: ExtractedDocument, mime: str) -> int:
+    last = max((page or 0 for _kind, page, _text in rows), default=0)
+    return max(last, extracted.counts.pages) if mime in _PAGED else 0
 
 
 def _answer(parser: str, rows: list[Row], pages: int, notes: Iterable[Note | None]) -> dict[str, Any]:
@@ -69,7 +86,7 @@ def _text_part(data: bytes, mime: str, limits: Limits, *, is_shallow: bool) -> I
     """Yield the rows of a part of a container. Raises: `Refused`."""
     if is_shallow and mime != mt.HTML:
         raise Refused(guards.DAMAGED)
-    yield from _rows(_parse(data, mime, limits).extracted, mime)
+    yield from _all_rows(data, mime, _parse(data, mime, limits).extracted)
 
 
 class _Parsed(NamedTuple):
@@ -97,9 +114,12 @@ def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
     try:
         result = asyncio.run(xberg.extract(source, _config(mime, limits)))
     except (RuntimeError, ValueError) as error:  # xberg's only errors, distinguished by their messages
-        raise Refused(_reason(str(error))) from error
+        is_protected = mime == mt.DOC and guards.is_protected_doc(data)
+        raise Refused(guards.ENCRYPTED if is_protected else _reason(str(error))) from error
     if result.errors or not result.results:
-        raise Refused(_reason(" ".join(error.message for error in result.errors)))
+        is_protected = mime == mt.DOC and guards.is_protected_doc(data)
+        said = " ".join(error.message for error in result.errors)
+        raise Refused(guards.ENCRYPTED if is_protected else _reason(said))
     return _Parsed(result.results[0], count)
 
 
@@ -156,6 +176,34 @@ def bounded(rows: Iterable[Row], limits: Limits) -> tuple[list[Row], Note | None
     return accepted, None
 
 
+def _all_rows(data: bytes, mime: str, extracted: ExtractedDocument) -> Iterator[Row]:
+    """Yield the rows of a document that was parsed. Raises: `Refused`."""
+    if mime == mt.ODP:
+        rows = ((kind, page, _tidy(text, mime)) for kind, page, text in open_document_slides(data))
+        yield from ((kind, page, text) for kind, page, text in rows if text or kind == "slide")
+    elif mime == mt.PPTX:
+        yield from _under_titles(_rows(extracted, mime), data)
+    else:
+        yield from _rows(extracted, mime)
+
+
+def _under_titles(rows: Iterable[Row], data: bytes) -> Iterator[Row]:
+    """Yield the rows of a presentation; the first of a slide that is its title becomes a heading."""
+    try:
+        titles = dict(enumerate(power_point_titles(data), 1))
+    except Refused:  # the parser is more tolerant
+        titles = {}
+    last: int | None = None
+    for kind, page, text in rows:
+        if page != last:
+            yield "slide", page, ""
+            last = page
+        is_title = page is not None and text and titles.get(page) == " ".join(text.split())
+        if is_title and page is not None:
+            del titles[page]
+        yield "heading" if is_title else kind, page, text
+
+
 def _rows(extracted: ExtractedDocument, mime: str) -> Iterator[Row]:
     title = _tidy(extracted.metadata.title or "", mime) if mime == mt.HTML else ""
     if title:
@@ -163,25 +211,32 @@ def _rows(extracted: ExtractedDocument, mime: str) -> Iterator[Row]:
     nodes = extracted.document.nodes if extracted.document else []
     for kind, page, text in _of_nodes(nodes) if nodes else _of_markdown(extracted.content):
         tidied = _tidy(text, mime)
-        if tidied and (kind, tidied) != ("heading", title):
+        if (tidied or kind == "slide") and (kind, tidied) != ("heading", title):
             yield kind, page if mime in _PAGED else None, tidied
 
 
 def _tidy(text: str, mime: str) -> str:
-    """Return clean text without marks that the parser adds: image links in HTML, comment numbers in Word."""
+    """Return clean text without marks that the parser adds: links in HTML, numbers of notes in Word."""
     if mime in {mt.HTML, mt.EPUB}:
         text = _IMAGE.sub(r"\1", text)
     elif mime == mt.DOCX:
         text = _COMMENT_MARK.sub("", text)
+
     return clean(text).strip()
 
 
 def _of_nodes(nodes: Iterable[DocumentNode]) -> Iterator[Row]:
     slide: int | None = None
+    title: str | None = None
     for node in nodes:
         content = orjson.loads(str(node.content))
         if content["node_type"] == "slide":
-            slide = content["number"]
+            slide, title = content["number"], " ".join((content.get("title") or "").split())
+            yield "slide", slide, title
+            continue
+        if title and " ".join(_text_of(content).split()) == title:
+            title = None  # the title is also a node of the slide
+            continue
         yield _KINDS.get(content["node_type"], "paragraph"), node.page or slide, _text_of(content)
 
 

@@ -162,7 +162,9 @@ class ResourceAnswer(BaseModel):
     uri: ResourceUri
     status: str = Field(description=f"{_STATUS} or `deleted`.", examples=["extracted"])
     reading: FileReading | None = Field(
-        None, description="The report on the reading of the file, if text of it is missing; absent otherwise.", examples=[None]
+        None,
+        description="The report on the reading, if text of the file is missing; else absent.",
+        examples=[None],
     )
 
 
@@ -209,7 +211,7 @@ class ResourceItem(BaseModel):
     project_id: ProjectId
     remote: RemoteView = Field(description="How far the file is at the remote.")
     reading: FileReading | None = Field(
-        None, description="The report on the reading of the file; null until then, or if a remote or an older version read it."
+        None, description="The report on the reading; null before it, or if a remote or an older version read the file."
     )
 
 

@@ -1,4 +1,4 @@
-"""The report on the reading of a file is stored with its resource, and shown in answers, events, the panel and the doctor."""
+"""The report on the reading of a file is stored with its resource, and shown in answers, the panel and the doctor."""
 
 from __future__ import annotations
 

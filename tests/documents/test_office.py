@@ -1,0 +1,108 @@
+"""Titles of slides, marks, types that are not supported and protected files of office programs."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from core.errors import Unreadable
+from documents import mime_types as mt
+from documents import reader_child
+from documents.document import split
+from documents.reader import read_document
+from documents.sniff import OLE_MAGIC
+from tests.documents import small_files
+from tests.documents.small_files import needs_small_files
+
+
+@needs_small_files
+@pytest.mark.parametrize("name", ["pptx-deck.pptx", "deck.pptm", "deck.ppsx", "deck.potx"])
+def test_titles_of_slides_are_headings(name: str) -> None:
+    passages = split(small_files.read(name))
+    found = {passage.page: passage.heading for passage in passages}
+    titles = {1: "Slide title 1", 2: "Slide title 2", 3: "Slide title 3", 4: None, 5: "Hidden slide lynx"}
+    assert found == titles
+    text = small_files.read(name).text
+    for expected in ("wolverine3", "marmot2", "Loose box badger", "cell otter", "Grouped ferret", "Polecat east"):
+        assert expected in text
+    assert text.count("Slide title 2") == 1
+
+
+@needs_small_files
+def test_slides_of_open_document_have_titles_shapes_and_notes() -> None:
+    document = small_files.read("odp-all.odp")
+    places = {block.text: (block.page, block.heading) for block in document.blocks}
+    assert places == {
+        "Odp title dunlin": (1, "Odp title dunlin"),
+        "Odp body knot": (1, "Odp title dunlin"),
+        "Odp note ruff": (1, "Odp title dunlin"),
+        "Shape text snipe": (2, None),
+        "Group text teal": (2, None),
+    }
+    assert document.reading is not None
+    assert (document.reading.pages, document.reading.notes) == (2, ())
+
+
+def test_titles_of_old_slides_are_headings() -> None:
+    """The parser gives titles of .ppt only in the nodes of slides."""
+    contents: list[dict[str, Any]] = [
+        {"node_type": "slide", "number": 1, "title": "Things to think about"},
+        {"node_type": "paragraph", "text": "Things to think about"},
+        {"node_type": "paragraph", "text": "Heating"},
+        {"node_type": "slide", "number": 2, "title": None},
+        {"node_type": "paragraph", "text": "Cellar"},
+    ]
+    nodes = [SimpleNamespace(page=None, content=orjson.dumps(content).decode()) for content in contents]
+    assert list(reader_child._of_nodes(nodes)) == [  # type: ignore[arg-type]
+        ("slide", 1, "Things to think about"),
+        ("paragraph", 1, "Heating"),
+        ("slide", 2, ""),
+        ("paragraph", 2, "Cellar"),
+    ]
+
+
+@needs_small_files
+def test_numbers_of_notes_and_comments_are_left_out() -> None:
+    text = small_files.read("docx-parts.docx").text
+    assert "Body with note commented" in text
+    assert all(word in text for word in ("quokka", "wombat", "numbat", "dingo", "bilby"))
+
+
+@needs_small_files
+def test_open_document_with_an_external_doctype_is_read() -> None:
+    assert small_files.read("odt-doctype.odt").text == "Plain OOo avocet."
+
+
+def test_binary_workbooks_are_not_supported(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("xl/workbook.bin", b"\x83\x01\x00")
+    path = tmp_path / "book.xlsb"
+    path.write_bytes(data.getvalue())
+    with pytest.raises(Unreadable, match=r"Binary workbooks \(\.xlsb\) are not supported: save it as \.xlsx"):
+        read_document(path, mt.XLSX)
+
+
+@pytest.mark.parametrize("is_protected", [True, False])
+def test_a_protected_word_document_says_so(tmp_path: Path, is_protected: bool) -> None:
+    header = struct.pack("<HHHHHH", 0xA5EC, 0x00C1, 0, 0x409, 0, 0x0100 if is_protected else 0)
+    data = OLE_MAGIC + bytes(504) + header + bytes(500)
+    path = tmp_path / "letter.doc"
+    path.write_bytes(data)
+    with pytest.raises(Unreadable, match="encrypted or protected" if is_protected else "damaged"):
+        read_document(path, mt.DOC)
+
+
+@needs_small_files
+def test_a_pdf_with_a_password_is_protected_and_one_with_restrictions_is_read() -> None:
+    with pytest.raises(Unreadable, match="protected by a password"):
+        small_files.read("pdf-pw.pdf")
+    assert "Owner password only numbat" in small_files.read("pdf-userpw.pdf").text
