@@ -3780,7 +3780,7 @@ export interface components {
              */
             status: string;
             /**
-             * @description The report on the reading of the file, if text of it is missing; absent otherwise.
+             * @description The report on the reading, if text of the file is missing; else absent.
              * @example null
              */
             reading?: components["schemas"]["FileReading"] | null;
@@ -3909,7 +3909,7 @@ export interface components {
              */
             status: string;
             /**
-             * @description The report on the reading of the file, if text of it is missing; absent otherwise.
+             * @description The report on the reading, if text of the file is missing; else absent.
              * @example null
              */
             reading?: components["schemas"]["FileReading"] | null;
@@ -4031,7 +4031,7 @@ export interface components {
             project_id: string;
             /** @description How far the file is at the remote. */
             remote: components["schemas"]["RemoteView"];
-            /** @description The report on the reading of the file; null until then, or if a remote or an older version read it. */
+            /** @description The report on the reading; null before it, or if a remote or an older version read the file. */
             reading?: components["schemas"]["FileReading"] | null;
         };
         /**

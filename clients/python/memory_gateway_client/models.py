@@ -808,7 +808,7 @@ class ResourceStatus(Model):
     status: str
     """`ingesting` (waiting or running), `extracted` (searchable), `empty` (no text found), `failed` or `deleted`."""
     reading: FileReading | None = None
-    """The report on the reading of the file, if text of it is missing; absent otherwise."""
+    """The report on the reading, if text of the file is missing; else absent."""
 
 
 class RegisteredResource(ResourceStatus):
@@ -860,7 +860,7 @@ class Resource(Versioned):
     remote: RemoteState
     """How far the file is at the remote."""
     reading: FileReading | None = None
-    """The report on the reading of the file; null until then, or if a remote or an older version read it."""
+    """The report on the reading; null before it, or if a remote or an older version read the file."""
 
 
 class Profiles(Model):
