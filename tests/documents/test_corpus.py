@@ -45,7 +45,7 @@ def test_unreadable_files_are_rejected_with_an_explanation(sample: Sample) -> No
     if sample.path.suffix == ".zip":  # read if the operator allows it, but not archives inside
         reading = _read(sample).reading
         assert reading is not None
-        assert [note.code for note in reading.notes] == ["parts_skipped"]
+        assert "parts_skipped" in [note.code for note in reading.notes]
         return
     with pytest.raises(Unreadable, match=r"encrypted|damaged|of type"):
         _read(sample)

@@ -152,12 +152,12 @@ def test_a_mail_is_read_with_its_attachments(read: Read) -> None:
     mail = (
         b"From: a@example.org\r\nSubject: =?utf-8?b?5ZCI5ZCM?=\r\nMIME-Version: 1.0\r\n"
         b"Content-Type: multipart/mixed; boundary=X\r\n\r\n--X\r\nContent-Type: text/plain\r\n\r\nthe body\r\n"
-        b"--X\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\nattached\r\n--X--\r\n"
+        b"--X\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\nadded\r\n--X--\r\n"
     )
     text = read(mail, mt.EML).text
     assert "合同" in text
     assert "the body" in text
-    assert "attached" in text
+    assert "added" in text
 
 
 def test_long_text_of_a_document_is_truncated(read: Read) -> None:
