@@ -1,5 +1,6 @@
 """Known file types: MIME types, file name extensions and content types."""
 
+import re
 from collections.abc import Collection
 from typing import Final, Literal
 
@@ -157,6 +158,9 @@ _SEARCH_WORDS: Final = {
 }
 
 
+_CHARSET: Final = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:+-]{1,40})", re.IGNORECASE)
+
+
 def search_words_of(mime_type: object) -> str:
     """Return common words for a file type ("the PowerPoint about …"), in English and Chinese; empty for plain text."""
     mime = normalize(mime_type) or ""
@@ -175,6 +179,12 @@ def normalize(mime_type: object) -> str | None:
     if not name or name in {OCTET_STREAM, "binary/octet-stream"}:
         return None
     return ALIASES.get(name, name)
+
+
+def charset_of(mime_type: object) -> str | None:
+    """Return the encoding that the parameter `charset` of a type declares."""
+    found = _CHARSET.search(mime_type) if isinstance(mime_type, str) else None
+    return found[1] if found else None
 
 
 def by_name(filename: str) -> str | None:

@@ -21,10 +21,10 @@ from documents import mime_types as mt
 from documents import ocr as text_recognition
 from documents.child import answer_of, started
 from documents.containers import SEPARATOR
-from documents.decoding import decode
+from documents.decoding import decode_as, detect, label_in
 from documents.document import DEFAULT_LIMITS, Block, BlockKind, Document, Limits
 from documents.plain_text import Row, paragraphs
-from documents.reading import Note, Reading, notes_of
+from documents.reading import Encoding, Note, Reading, notes_of
 
 HEADING_CHARACTERS: Final = 200
 """The longest heading that is stored with each passage; longer ones are cut, but not in the text."""
@@ -40,13 +40,14 @@ def read_document(
 ) -> Document:
     """Return the text of a file of a type that `sniff` detected. Audio and video have none.
 
+    The type may have the parameter `charset`: the encoding that the sender declares.
     With `ocr`, the text of images and of PDF pages without text is recognized; otherwise they have none.
 
     Raises: Unreadable if the file is damaged, encrypted, too large, missing or of an unsupported type;
     EngineUnavailable if the file cannot be read at the moment.
     """
     try:
-        return _read(path, mt.normalize(mime_type) or mt.OCTET_STREAM, limits, ocr)
+        return _read(path, mt.normalize(mime_type) or mt.OCTET_STREAM, mt.charset_of(mime_type), limits, ocr)
     except FileNotFoundError as error:
         raise Unreadable(_("The stored file is missing. Upload it again.")) from error
     except OSError as error:
@@ -69,7 +70,7 @@ def needs_parser(mime_type: str | None, *, has_ocr: bool = False) -> bool:
     return mime in mt.DOCUMENTS or (has_ocr and mt.is_picture(mime))
 
 
-def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | None) -> Document:
+def _read(path: Path, mime: str, charset: str | None, limits: Limits, ocr: text_recognition.Ocr | None) -> Document:
     if ocr and mt.is_picture(mime) and path.stat().st_size:
         found = text_recognition.recognize(path, mime, None, ocr, _user.get())
         reading = Reading(ocr.engine, pages=found.wanted, pages_read=found.wanted - len(found.skipped))
@@ -77,22 +78,24 @@ def _read(path: Path, mime: str, limits: Limits, ocr: text_recognition.Ocr | Non
     if mime.startswith(("image/", "audio/", "video/")) or path.stat().st_size == 0:
         return Document(())
     if mime in mt.DOCUMENTS:
-        answer = _parse(path, mime, limits)
+        answer = _parse(path, mime, charset, limits)
         blocks = list(_blocks(answer["rows"]))
         reading = Reading(answer["parser"], pages=answer["pages"] or None, notes=notes_of(answer["notes"]))
+        if answer["encoding"]:
+            reading = reading.decoded(Encoding(*answer["encoding"]))
         if mime == mt.PDF:
             return _with_scanned_pages(blocks, reading, path, ocr)
         return _document(blocks, replace(reading, pages_read=reading.pages))
     if mime.startswith("text/") or mime in mt.INLINE_TEXTS:
-        return _plain(path, mime, limits)
+        return _plain(path, mime, charset, limits)
     raise Unreadable(_("Files of type %(type)s contain no text that can be read.", type=mime))
 
 
-def _parse(path: Path, mime: str, limits: Limits) -> dict[str, Any]:
+def _parse(path: Path, mime: str, charset: str | None, limits: Limits) -> dict[str, Any]:
     """Return the answer of a child. A container whose parts make the child fail is read without them."""
-    jobs: list[dict[str, Any]] = [{"mime": mime}]
+    jobs: list[dict[str, Any]] = [{"mime": mime, "charset": charset}]
     if mime in mt.CONTAINERS:
-        jobs.append({"mime": mime, "is_shallow": True})
+        jobs.append({**jobs[0], "is_shallow": True})
     for number, job in enumerate(jobs, 1):
         with (
             contextlib.suppress(*([Unreadable] if number < len(jobs) else [])),
@@ -136,15 +139,16 @@ def _recognized(found: text_recognition.Recognized) -> Iterator[Block]:
         yield Block(text, page, None, box=box)
 
 
-def _plain(path: Path, mime: str, limits: Limits) -> Document:
+def _plain(path: Path, mime: str, charset: str | None, limits: Limits) -> Document:
     with path.open("rb") as file:
         data = file.read(limits.text_bytes + 1)
-    rows = paragraphs(decode(data[: limits.text_bytes]), mime)
+    encoding = detect(data[: limits.text_bytes], declared=charset or (label_in(data) if mime == mt.XML else None))
+    rows = paragraphs(decode_as(data[: limits.text_bytes], encoding), mime)
     blocks = list(_blocks(itertools.islice(rows, limits.blocks)))
     cut = Note("text_cut", limits.text_bytes) if len(data) > limits.text_bytes else None
     if not cut and next(rows, None) is not None:
         cut = Note("blocks_cut", limits.blocks)
-    return _document(blocks, Reading("text").noting(cut))
+    return _document(blocks, Reading("text").decoded(encoding).noting(cut))
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[Block]:

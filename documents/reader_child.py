@@ -1,8 +1,9 @@
 """Sandboxed process that parses one document: `python -m documents.reader_child JOB`.
 
-The document comes on standard input, so the process needs no path; JOB is JSON `{"mime": …, "parent": pid, "limits":
-{…}}`. The answer is `{"rows": [[kind, page, text], …], "pages": number of pages or slides, "notes": [what was not read,
-…]}`. This module loads neither Django nor the gateway's settings.
+The document comes on standard input, so the process needs no path; JOB is JSON `{"mime": …, "charset": declared or
+null, "parent": pid, "limits": {…}}`. The answer is `{"rows": [[kind, page, text], …], "pages": number of pages or
+slides, "encoding": [name, certainty] or null, "notes": [what was not read, …]}`. This module loads neither Django nor
+the gateway's settings.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ import math
 import re
 import signal
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -23,11 +24,11 @@ from core.messages import Translatable as _
 from documents import guards
 from documents import mime_types as mt
 from documents.containers import Tree
-from documents.decoding import clean, decode
+from documents.decoding import clean, decode_as, detect, label_in
 from documents.document import Limits
 from documents.guards import Refused
 from documents.plain_text import Row
-from documents.reading import Note, lost_words
+from documents.reading import Encoding, Note, lost_words
 from documents.sandbox import run
 from documents.slides import open_document_slides, power_point_titles
 
@@ -35,7 +36,6 @@ _PAGED: Final = frozenset({mt.PDF, mt.PPT, mt.PPTX, mt.ODP})
 """Types with reliable page numbers. Files of word processors have none, because pages depend on the printer."""
 _KINDS: Final = {"title": "heading", "heading": "heading", "list_item": "item", "table": "table"}
 _SHEETS: Final = frozenset({mt.XLS, mt.XLSX, mt.ODS})
-_CHARSET: Final = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{1,40})", re.IGNORECASE)
 _SLIDE_NAME: Final = re.compile(r"[^\W\d]+ ?\d+")
 _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
 _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]|\[\^\d+\]")
@@ -45,7 +45,7 @@ _MARKS: Final = re.compile(
 """Marks that the parser adds to the text: names of styles and pictures, addresses, numbers of comments."""
 
 
-def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) -> dict[str, Any]:
+def read(data: bytes, mime: str, charset: str | None, limits: Limits, *, is_shallow: bool = False) -> dict[str, Any]:
     """Check and read one document; the parts of a container only if it is not shallow. Raises: `Refused`."""
     if mime in mt.CONTAINERS:
         if mime == mt.ZIP:
@@ -53,7 +53,7 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
         tree = Tree(lambda part, kind: _text_part(part, kind, limits, is_shallow=is_shallow), limits)
         rows, cut = bounded(tree.rows(data, mime), limits)
         return _answer("mail" if mime != mt.ZIP else "zip", rows, 0, [cut, *tree.notes])
-    parsed = _parse(data, mime, limits)
+    parsed = _parse(data, mime, charset, limits)
     rows, cut = bounded(_all_rows(data, mime, parsed.extracted), limits)
     if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
         raise Refused(guards.DAMAGED)
@@ -62,7 +62,7 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
         cut or _lost(rows, parsed.extracted, mime),
         Note("images_skipped", images) if images else None,
     ]
-    return _answer("xberg", rows, parsed.pages or _slides_in(rows, parsed.extracted, mime), notes)
+    return _answer("xberg", rows, parsed.pages or _slides_in(rows, parsed.extracted, mime), notes, parsed.encoding)
 
 
 def _lost(rows: list[Row], extracted: ExtractedDocument, mime: str) -> Note | None:
@@ -78,28 +78,33 @@ def _slides_in(rows: list[Row], extracted: ExtractedDocument, mime: str) -> int:
     return max(last, extracted.counts.pages) if mime in _PAGED else 0
 
 
-def _answer(parser: str, rows: list[Row], pages: int, notes: Iterable[Note | None]) -> dict[str, Any]:
-    return {"parser": parser, "rows": rows, "pages": pages, "notes": [asdict(note) for note in notes if note]}
+def _answer(
+    parser: str, rows: list[Row], pages: int, notes: Iterable[Note | None], encoding: Encoding | None = None
+) -> dict[str, Any]:
+    found = astuple(encoding) if encoding else None
+    noted = [asdict(note) for note in notes if note]
+    return {"parser": parser, "rows": rows, "pages": pages, "encoding": found, "notes": noted}
 
 
 def _text_part(data: bytes, mime: str, limits: Limits, *, is_shallow: bool) -> Iterator[Row]:
     """Yield the rows of a part of a container. Raises: `Refused`."""
     if is_shallow and mime != mt.HTML:
         raise Refused(guards.DAMAGED)
-    yield from _all_rows(data, mime, _parse(data, mime, limits).extracted)
+    yield from _all_rows(data, mime, _parse(data, mime, None, limits).extracted)
 
 
 class _Parsed(NamedTuple):
-    """The result of the parser, and the number of a PDF's pages."""
+    """The result of the parser, the number of a PDF's pages, and the encoding of HTML."""
 
     extracted: ExtractedDocument
     pages: int
+    encoding: Encoding | None
 
 
-def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
+def _parse(data: bytes, mime: str, charset: str | None, limits: Limits) -> _Parsed:
     """Check and parse one document that is no container. Raises: `Refused`."""
     # The parser reports no progress: SIGALRM ends the process if pages take longer than `page_seconds` on average.
-    pages, count = math.ceil(len(data) / limits.page_bytes), 0
+    pages, count, encoding = math.ceil(len(data) / limits.page_bytes), 0, None
     if mime == mt.PDF:
         signal.setitimer(signal.ITIMER_REAL, limits.page_seconds)
         with contextlib.suppress(RuntimeError, ValueError):  # the extraction reports the error
@@ -108,8 +113,8 @@ def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
     if mime in mt.ZIP_DOCUMENTS:
         guards.check_zip(data, mime, limits)
     elif mime == mt.HTML:
-        declared = _CHARSET.search(data[:4096])
-        data = decode(data, declared=declared.group(1).decode() if declared else None).encode()
+        encoding = detect(data, declared=charset or label_in(data))
+        data = decode_as(data, encoding).encode()
     source = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=mime)
     try:
         result = asyncio.run(xberg.extract(source, _config(mime, limits)))
@@ -120,7 +125,7 @@ def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
         is_protected = mime == mt.DOC and guards.is_protected_doc(data)
         said = " ".join(error.message for error in result.errors)
         raise Refused(guards.ENCRYPTED if is_protected else _reason(said))
-    return _Parsed(result.results[0], count)
+    return _Parsed(result.results[0], count, encoding)
 
 
 def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
@@ -269,4 +274,8 @@ def _of_markdown(content: str) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    run(lambda data, job, limits: [read(data, job["mime"], limits, is_shallow=job.get("is_shallow", False))])
+    run(
+        lambda data, job, limits: [
+            read(data, job["mime"], job["charset"], limits, is_shallow=job.get("is_shallow", False))
+        ]
+    )

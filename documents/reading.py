@@ -19,6 +19,7 @@ NoteCode = Literal[
     "parts_skipped",
     "images_skipped",
     "recognition_doubtful",
+    "encoding_doubtful",
 ]
 MAX_NAMES: Final = 20
 _NAME_CHARACTERS: Final = 120
@@ -36,8 +37,9 @@ _SENTENCES: Final[Mapping[NoteCode, str]] = {
     "parts_skipped": _("Attachments or parts that were not read: %(count)s (%(names)s)."),
     "images_skipped": _("Images whose text was not read: %(count)s."),
     "recognition_doubtful": _("Pages whose recognized text is doubtful: %(count)s (%(names)s)."),
+    "encoding_doubtful": _("The encoding of the text is a guess (%(names)s): check its letters."),
 }
-WHOLE: Final = frozenset({"images_skipped", "recognition_doubtful"})
+WHOLE: Final = frozenset({"images_skipped", "recognition_doubtful", "encoding_doubtful"})
 """Notes about a file whose text was read to its end."""
 
 
@@ -56,13 +58,31 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Encoding:
+    """The encoding of a text file, by Python's name. `certainty` is 1 for one that is declared or without rivals."""
+
+    name: str
+    certainty: float = 1.0
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Return True if the text may be wrong, because another encoding fits about as well."""
+        return self.certainty < 0.5
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
-    """The report on one reading of a file. `pages` and `pages_read` are None for files without pages."""
+    """The report on one reading of a file.
+
+    `pages` and `pages_read` are None for files without pages, `encoding` and `certainty` for those that are no text.
+    """
 
     parser: str
     characters: int = 0
     pages: int | None = None
     pages_read: int | None = None
+    encoding: str | None = None
+    certainty: float | None = None
     notes: tuple[Note, ...] = ()
 
     @property
@@ -78,6 +98,11 @@ class Reading:
     def noting(self, *notes: Note | None) -> Self:
         """Return the reading with more notes; None stands for nothing to note."""
         return replace(self, notes=(*self.notes, *(note for note in notes if note is not None)))
+
+    def decoded(self, encoding: Encoding) -> Self:
+        """Return the reading of a text in an encoding; a doubtful one is noted."""
+        doubt = Note.of("encoding_doubtful", [encoding.name]) if encoding.is_doubtful else None
+        return replace(self, encoding=encoding.name, certainty=encoding.certainty).noting(doubt)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form in which a reading is stored: a document of JSON."""

@@ -12,7 +12,7 @@ from filetype.types import archive, audio, document, image
 from core.messages import MessageError
 from core.messages import Translatable as _
 from documents import mime_types as mt
-from documents.decoding import decode, is_text
+from documents.decoding import codec_of, decode, is_text
 
 HEAD_BYTES: Final = 8192
 """Number of bytes that `sniff` needs."""
@@ -92,6 +92,14 @@ def sniff(head: bytes, filename: str, claimed: str | None) -> str:
                 )
             )
     return found
+
+
+def with_charset(mime: str, sent: str | None) -> str:
+    """Return the type of a text with the encoding that its sender declares, unless every reader assumes this one."""
+    charset = mt.charset_of(sent) or ""
+    is_text = mime.startswith("text/") or mime in mt.INLINE_TEXTS
+    is_telling = charset.lower() != "us-ascii" and codec_of(charset) not in {None, "utf-8"}
+    return f"{mime}; charset={charset.lower()}" if is_text and is_telling else mime
 
 
 def _hints(filename: str, claimed: str | None) -> tuple[str, ...]:

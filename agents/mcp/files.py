@@ -9,6 +9,7 @@ import mcp_types as types
 from core.errors import NotFound, TooLarge, existing
 from core.persistence.files import stored_files
 from documents.decoding import decode
+from documents.mime_types import charset_of
 from resources import queries
 from resources.models import Resource
 from store import browse
@@ -64,7 +65,9 @@ def contents(owner: Owner, uri: str) -> types.TextResourceContents | types.BlobR
         raise TooLarge(f"Files of more than {MAX_FILE_BYTES} bytes come over GET /resources/<id>/content only.")
     mime_type = resource.mime_type or "application/octet-stream"
     if mime_type.startswith(_TEXT_TYPES):
-        return types.TextResourceContents(uri=uri, mime_type=mime_type, text=decode(data))
+        return types.TextResourceContents(
+            uri=uri, mime_type=mime_type, text=decode(data, declared=charset_of(mime_type))
+        )
     return types.BlobResourceContents(uri=uri, mime_type=mime_type, blob=base64.b64encode(data).decode())
 
 

@@ -51,7 +51,7 @@ from core.network.url_policy import (
     resolve,
 )
 from documents import mime_types
-from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
+from documents.sniff import HEAD_BYTES, TypeMismatch, sniff, with_charset
 from store.types import ContentItem
 
 Fetch = Callable[[ContentItem], AbstractContextManager[ContentItem]]
@@ -96,7 +96,8 @@ class Fetcher:
             if not self._slots.acquire(timeout=self._queue_seconds):
                 raise EngineUnavailable(_("Too many files are being fetched. Try again later."), retry_after_seconds=5)
             try:
-                with closing(self._pieces(item.ingest_uri or item.uri or "")) as pieces:
+                declared: list[str] = []
+                with closing(self._pieces(item.ingest_uri or item.uri or "", declared)) as pieces:
                     for piece in pieces:
                         _write(file, piece)
             finally:
@@ -116,16 +117,20 @@ class Fetcher:
                     )
                 )
             kind, path = mime_types.content_type_of(mime_type, item.name or ""), Path(temporary.name)
+            mime_type = with_charset(mime_type, (*declared, item.mime_type)[0])
             yield replace(item, type=kind, file=path, uri=None, ingest_uri=None, mime_type=mime_type)
 
-    def _pieces(self, uri: str) -> Generator[bytes]:
+    def _pieces(self, uri: str, declared: list[str]) -> Generator[bytes]:
+        """Yield the bytes of a file, and add the type that a web server declares to `declared`."""
         policy = AddressPolicy.from_settings()
         max_bytes: int = settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES
         try:
             scheme = urlsplit(uri).scheme.lower()
             if scheme in WEB_SCHEMES:
                 addresses = reachable_addresses(uri, policy, resolver=self._resolver)
-                return _web_pieces(uri, addresses, Deadline.after(self._seconds), max_bytes, self._tls)
+                return _web_pieces(
+                    uri, addresses, Deadline.after(self._seconds), max_bytes, tls=self._tls, declared=declared
+                )
             if is_file(uri):
                 return _local_pieces(file_path(uri, policy), max_bytes)
             check_uri(uri, policy)
@@ -171,7 +176,13 @@ def _object_pieces(bucket: str, key: str, deadline: Deadline, max_bytes: int) ->
 
 
 def _web_pieces(
-    uri: str, addresses: Sequence[str], deadline: Deadline, max_bytes: int, tls: ssl.SSLContext | None
+    uri: str,
+    addresses: Sequence[str],
+    deadline: Deadline,
+    max_bytes: int,
+    *,
+    tls: ssl.SSLContext | None,
+    declared: list[str],
 ) -> Generator[bytes]:
     """Yield the bytes of a file over http or https from one of the checked IP `addresses`."""
     base_url, path = base_and_path(uri)
@@ -181,6 +192,7 @@ def _web_pieces(
             client.send("GET", path, None, deadline) as response,
         ):
             _require_file(response.status)
+            declared += filter(None, [response.headers.get("content-type")])
             try:
                 yield from response.pieces(max_bytes)
             except Disconnected:

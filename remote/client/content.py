@@ -144,13 +144,13 @@ def _without_unpaired_braces(text: str) -> str:
 def _is_inline(item: ContentItem, *, inline_documents: bool) -> bool:
     if item.file is None:
         return False
-    mime_type = item.mime_type or ""
+    mime_type = mime_types.normalize(item.mime_type) or ""
     is_text = item.type == "text" or mime_type in mime_types.PLAIN_TEXTS | mime_types.INLINE_TEXTS
     return is_text or (_is_document(item) and (inline_documents or _extension(item) not in _EXTENSIONS))
 
 
 def _is_document(item: ContentItem) -> bool:
-    return item.file is not None and item.mime_type in mime_types.DOCUMENTS
+    return item.file is not None and mime_types.normalize(item.mime_type) in mime_types.DOCUMENTS
 
 
 def _wire_item(item: ContentItem) -> dict[str, Any]:
@@ -178,5 +178,5 @@ def _extension(item: ContentItem) -> str:
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     if extension in _EXTENSIONS:
         return extension
-    of_type = [one.lstrip(".") for one in mime_types.EXTENSIONS.get(item.mime_type or "", ())]
+    of_type = [one.lstrip(".") for one in mime_types.EXTENSIONS.get(mime_types.normalize(item.mime_type) or "", ())]
     return next((one for one in of_type if one in _EXTENSIONS), of_type[0] if of_type else extension)

@@ -10,7 +10,7 @@ from core.errors import TooLarge, UnsupportedType
 from core.messages import Translatable as _
 from core.persistence.files import create_temporary, raising_no_space, require_free, write_all
 from documents import mime_types
-from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
+from documents.sniff import HEAD_BYTES, TypeMismatch, sniff, with_charset
 
 
 class IncomingFile:
@@ -66,10 +66,11 @@ class IncomingFile:
         Raises: `UnsupportedType` if it contradicts the name or the claimed type, or may not be uploaded.
         """
         try:
-            self.mime_type = sniff(self._head, self.filename, self._claimed_type)
+            mime_type = sniff(self._head, self.filename, self._claimed_type)
         except TypeMismatch as error:
             raise UnsupportedType.of_field("file", error.message) from None
-        require_allowed(self.mime_type, "file")
+        require_allowed(mime_type, "file")
+        self.mime_type = with_charset(mime_type, self._claimed_type)
 
 
 def require_size(size_bytes: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from documents.decoding import clean, decode, detect, is_text
+from documents.decoding import clean, decode, is_text
 
 _TEXTS = {
     "gb18030": ["你好世界,这是一个简体中文的测试文档。", "合同付款日期", "中文"],
@@ -38,12 +38,6 @@ def test_one_invalid_byte_does_not_change_the_rest() -> None:
 
 def test_a_character_cut_at_the_end_is_dropped() -> None:
     assert decode("合同".encode()[:-1]) == "合"
-
-
-def test_a_declared_encoding_is_used_only_if_it_decodes() -> None:
-    assert detect("Привет".encode("cp1251"), declared="windows-1251") == "windows-1251"
-    assert detect("合同".encode(), declared="gbk") == "utf-8"
-    assert detect(b"caf\xe9", declared="no-such-encoding") == "cp1252"
 
 
 @pytest.mark.parametrize("data", [b"\x00\x01\x02\x03", b"\x7fELF\x02\x01\x01\x00", b"\xff\xfe" + bytes(range(256))])

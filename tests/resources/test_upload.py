@@ -17,6 +17,7 @@ from accounts.models import AuditEvent
 from core.background import tasks
 from resources.api.multipart import MAX_PARTS
 from resources.models import Attachment, Resource
+from store.models import Memory
 from tests.conftest import Person
 from tests.resources.forms import BOUNDARY, CONTENT_TYPE, Form, files_below, upload
 
@@ -73,6 +74,22 @@ def test_it_is_audited(alice: Person) -> None:
     resource_id = upload(alice).json()["resource_id"]
     event = AuditEvent.objects.get(action="resource.upload")
     assert (event.subject_id, event.user_id) == (resource_id, "alice")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sent", "stored"),
+    [
+        ("koi8-r", "text/plain; charset=KOI8-R", "text/plain; charset=koi8-r"),
+        ("utf-8", "text/plain; charset=utf-8", "text/plain"),
+        ("utf-8", "text/plain; charset=rot13", "text/plain"),
+        ("utf-8", "text/plain; charset=us-ascii", "text/plain"),
+    ],
+)
+def test_the_encoding_that_the_part_declares_is_used(alice: Person, encoding: str, sent: str, stored: str) -> None:
+    answer = Form().file("офис".encode(encoding), content_type=sent).post(alice.client).json()
+    assert Resource.objects.get().mime_type == stored
+    assert Memory.objects.get(session__session_id=answer["session_id"]).text == "офис"
+    assert alice.client.get(f"/resources/{answer['resource_id']}/content").headers["Content-Type"] == stored
 
 
 def test_respond_async_returns_before_the_ingestion(alice: Person) -> None:

@@ -345,6 +345,13 @@ def test_the_bytes_determine_the_type(web: WebServer) -> None:
         assert (found.type, found.mime_type) == ("image", "image/png")
 
 
+@pytest.mark.parametrize(("sent", "kept"), [("KOI8-R", "; charset=koi8-r"), ("utf-8", ""), ("rot13", "")])
+def test_the_encoding_that_a_server_declares_is_kept(web: WebServer, sent: str, kept: str) -> None:
+    web.pages["/a"] = page("Привет".encode("koi8-r"), Content_Type=f'text/plain; charset="{sent}"')
+    with Fetcher()(ContentItem("doc", uri=web.url("/a"), name="a.txt")) as found:
+        assert found.mime_type == f"text/plain{kept}"
+
+
 @pytest.mark.parametrize(
     ("name", "mime_type", "words"),
     [("a.pdf", None, "name or the type"), ("a", "image/png", "name or the type"), ("a.zip", None, "not accepted")],

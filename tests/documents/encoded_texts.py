@@ -1,0 +1,233 @@
+"""Ten short texts in each of twelve languages, and the legacy encodings that they are written in."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+from typing import Final
+
+ENCODINGS: Final = {
+    "gb18030": "simplified",
+    "big5": "traditional",
+    "cp949": "korean",
+    "euc_jp": "japanese",
+    "cp932": "japanese",
+    "iso2022_jp": "japanese",
+    "utf-16-le": "japanese",
+    "cp1251": "russian",
+    "koi8-r": "russian",
+    "cp866": "russian",
+    "iso8859-5": "russian",
+    "cp1250": "central",
+    "iso8859-2": "central",
+    "cp1252": "western",
+    "mac_roman": "western",
+    "cp1253": "greek",
+    "cp1254": "turkish",
+    "cp1255": "hebrew",
+    "cp1256": "arabic",
+    "cp874": "thai",
+}
+
+TEXTS: Final = {
+    "simplified": (
+        "妈妈对花生过敏，聚餐的时候千万不要点宫保鸡丁。她更喜欢清蒸鱼和小米粥，晚饭后习惯散步半小时。",
+        "下周三上午九点去税务局办手续，需要带身份证原件、劳动合同复印件，还有上个月的银行流水。",
+        "新租的房子在三楼，没有电梯。房东姓周，电话写在冰箱上，每月五号之前要交房租和水电费。",
+        "小明的钢琴课改到星期六下午两点，老师住在人民公园旁边，骑自行车大约需要二十分钟。",
+        "服务器每天凌晨三点备份一次，日志保存十四天。如果磁盘空间不足，请先删除旧的临时文件。",
+        "我不太喜欢靠窗的座位，出差的时候请帮我订过道旁边的位置，最好是上午出发的高铁。",
+        "医生建议每天早饭后吃一片降压药，两个星期以后复查，期间不要喝酒，也不要熬夜加班。",
+        "今年的目标是读完二十四本书，并且学会用毛笔写字。目前已经读了九本，大部分是历史小说。",
+        "猫粮快吃完了，记得买鸡肉味的，不要买鱼味的，上次它闻了闻就走开了，一口都没有吃。",
+        "项目第二阶段推迟到十月底，原因是供应商没有按时交货，客户已经同意，但是要求我们每周汇报。",
+    ),
+    "traditional": (
+        "媽媽對花生過敏，聚餐的時候千萬不要點宮保雞丁。她比較喜歡清蒸魚，晚飯後習慣散步半小時。",
+        "下週三上午九點去戶政事務所辦手續，需要帶身分證正本、勞動契約影本，還有上個月的存摺。",
+        "新租的房子在三樓，沒有電梯。房東姓周，電話寫在冰箱上，每月五號之前要繳房租和水電費。",
+        "小明的鋼琴課改到星期六下午兩點，老師住在大安森林公園旁邊，騎腳踏車大約需要二十分鐘。",
+        "伺服器每天凌晨三點備份一次，紀錄檔保存十四天。如果磁碟空間不足，請先刪除舊的暫存檔。",
+        "我不太喜歡靠窗的座位，出差的時候請幫我訂走道旁邊的位置，最好是上午出發的高鐵。",
+        "醫生建議每天早飯後吃一顆降血壓藥，兩個星期以後回診，期間不要喝酒，也不要熬夜加班。",
+        "今年的目標是讀完二十四本書，並且學會用毛筆寫字。目前已經讀了九本，大部分是歷史小說。",
+        "貓糧快吃完了，記得買雞肉口味的，不要買魚口味的，上次牠聞了聞就走開了，一口都沒有吃。",
+        "專案第二階段延後到十月底，原因是供應商沒有按時交貨，客戶已經同意，但是要求我們每週報告。",
+    ),
+    "korean": (
+        "어머니는 땅콩 알레르기가 있어서 회식할 때 조심해야 합니다. 저녁을 드신 뒤에는 꼭 삼십 분쯤 걸으십니다.",
+        "다음 주 수요일 오전 아홉 시에 세무서에 가야 한다. 신분증과 근로 계약서 사본을 가져가는 것을 잊지 말 것.",
+        "새로 얻은 집은 삼 층인데 엘리베이터가 없다. 집주인 전화번호는 냉장고에 붙여 두었고 월세는 매달 오일에 낸다.",
+        "민수의 피아노 수업이 토요일 오후 두 시로 바뀌었다. 선생님 댁은 공원 옆이라 자전거로 이십 분쯤 걸린다.",
+        "서버는 매일 새벽 세 시에 백업하고 기록은 십사 일 동안 보관한다. 공간이 부족하면 임시 파일부터 지워 주세요.",
+        "나는 창가 자리를 별로 좋아하지 않는다. 출장 갈 때는 통로 쪽 자리를 예약해 주고 되도록 아침 기차로 해 줘.",
+        "의사 선생님이 아침 식사 후에 혈압약을 한 알씩 먹으라고 했다. 두 주 뒤에 다시 검사하고 술은 마시지 말 것.",
+        "올해 목표는 책을 스물네 권 읽고 붓글씨를 배우는 것이다. 지금까지 아홉 권을 읽었는데 대부분 역사 소설이다.",
+        "고양이 사료가 거의 떨어졌다. 닭고기 맛으로 사고 생선 맛은 사지 말 것. 지난번에는 냄새만 맡고 가 버렸다.",
+        "프로젝트 두 번째 단계는 시월 말로 미뤄졌다. 납품이 늦어졌기 때문인데 고객은 매주 보고하는 조건으로 동의했다.",
+    ),
+    "japanese": (
+        "母はピーナッツのアレルギーがあるので、外食のときは必ず店の人に確認してください。夕食の後は三十分ほど散歩します。",
+        "来週の水曜日の朝九時に税務署へ行くこと。身分証明書と雇用契約書の写し、それに先月の通帳を忘れないように。",
+        "新しく借りた部屋は三階で、エレベーターはありません。大家さんの電話番号は冷蔵庫に貼ってあります。",
+        "健太のピアノのレッスンは土曜日の午後二時に変わりました。先生の家は公園の隣で、自転車で二十分くらいです。",
+        "サーバーは毎日午前三時にバックアップし、ログは十四日間保存する。容量が足りなければ一時ファイルを消すこと。",
+        "窓側の席はあまり好きではないので、出張のときは通路側を予約してください。できれば朝の新幹線がいいです。",
+        "医者に、朝食の後に血圧の薬を一錠飲むように言われた。二週間後にもう一度検査し、それまでお酒は飲まない。",
+        "今年の目標は本を二十四冊読むことと、筆で字を書けるようになること。今のところ九冊で、ほとんどが歴史小説だ。",
+        "猫のえさがもうすぐなくなる。鶏肉の味を買うこと。魚の味は、この前においをかいだだけで行ってしまった。",
+        "計画の第二段階は十月末に延期になった。納品が遅れたためで、お客様は毎週の報告を条件に了承してくれた。",
+    ),
+    "russian": (
+        "У мамы аллергия на арахис, поэтому в ресторане всегда спрашиваем про орехи. После ужина она гуляет полчаса.",
+        "В среду в девять утра идти в налоговую. Взять с собой паспорт, копию договора и выписку из банка за месяц.",
+        "Новая квартира на третьем этаже, лифта нет. Телефон хозяйки висит на холодильнике, платить до пятого числа.",
+        "Урок музыки у Миши перенесли на субботу, на два часа дня. Учительница живёт рядом с парком, ехать минут двадцать.",
+        "Сервер делает резервную копию каждую ночь в три часа, журналы хранятся четырнадцать дней. Старые файлы удалять.",
+        "Не люблю сидеть у окна. Для командировок бронируйте место у прохода и лучше утренний поезд, а не самолёт.",
+        "Врач сказал пить одну таблетку от давления после завтрака. Через две недели повторный приём, алкоголь нельзя.",
+        "Цель на этот год: прочитать двадцать четыре книги и научиться писать кистью. Пока прочитано девять, почти все романы.",
+        "Кошачий корм кончается. Купить с курицей, а не с рыбой: в прошлый раз она понюхала миску и ушла голодной.",
+        "Второй этап проекта отложили до конца октября, потому что поставщик опоздал. Заказчик согласен, но ждёт отчётов.",
+    ),
+    "central": (
+        "Mama ma alergię na orzeszki ziemne, więc w restauracji zawsze pytamy o skład. Po kolacji chodzi na półgodzinny spacer.",
+        "W środę o dziewiątej rano idę do urzędu skarbowego. Zabrać dowód osobisty, kopię umowy i wyciąg z zeszłego miesiąca.",
+        "Nový byt je ve třetím patře a výtah tam není. Číslo na paní domácí visí na ledničce, nájem se platí do pátého každý měsíc.",
+        "Tomášova hodina klavíru se přesunula na sobotu na druhou odpoledne. Učitelka bydlí vedle parku, na kole dvacet minut.",
+        "A kiszolgáló minden éjjel háromkor készít biztonsági mentést, a naplókat tizennégy napig őrizzük meg. A régi fájlokat törölni kell.",
+        "Nem szeretek az ablaknál ülni. Üzleti útra a folyosó mellé kérek helyet, és ha lehet, inkább a reggeli vonattal mennék.",
+        "Lekár povedal, že po raňajkách mám užívať jednu tabletku na tlak. O dva týždne príde ďalšia kontrola, dovtedy žiadny alkohol.",
+        "Cilj za ovu godinu je pročitati dvadeset četiri knjige i naučiti pisati kistom. Zasad ih je devet, većinom povijesni romani.",
+        "Mačja hrana bo kmalu pošla. Kupi okus po piščancu, ne po ribi: zadnjič je muca samo povohala skledo in odšla lačna.",
+        "Drugi etap projektu przesunięto na koniec października, bo dostawca się spóźnił. Klient się zgodził, ale chce cotygodniowych raportów.",
+    ),
+    "western": (
+        "Maman est allergique aux arachides, il faut toujours prévenir le serveur. Après le dîner elle marche une demi-heure.",
+        "Mittwoch früh um neun zum Finanzamt. Den Ausweis, eine Kopie des Arbeitsvertrags und die Kontoauszüge für März mitnehmen.",
+        "El piso nuevo está en la tercera planta y no hay ascensor. El teléfono de la dueña está en la nevera; se paga el día cinco.",
+        "A aula de piano do João passou para sábado às duas da tarde. A professora mora ao lado do parque, são vinte minutos de bicicleta.",
+        "Servern säkerhetskopieras varje natt klockan tre och loggarna sparas i fjorton dagar. Är disken full, töm gamla filer först.",
+        "Jeg liker ikke å sitte ved vinduet. Bestill plass ved midtgangen når jeg reiser, helst med det første toget på morgenen.",
+        "Il medico ha detto di prendere una compressa dopo colazione. Fra due settimane c'è il controllo, perciò niente alcol né caffè.",
+        "Tämän vuoden tavoite on lukea kaksikymmentäneljä kirjaa ja oppia kirjoittamaan siveltimellä. Nyt luettuna on yhdeksän.",
+        "Das Katzenfutter ist fast leer. Bitte Huhn kaufen, nicht Fisch: Letztes Mal hat sie nur geschnüffelt und ist hungrig weggegangen.",
+        "La deuxième étape du projet est repoussée à fin octobre, car le fournisseur a livré trop tard. Le client est d'accord.",
+    ),
+    "greek": (
+        "Η μητέρα έχει αλλεργία στα φιστίκια, γι' αυτό ρωτάμε πάντα στο εστιατόριο. Μετά το δείπνο περπατάει μισή ώρα.",
+        "Την Τετάρτη στις εννιά το πρωί πάω στην εφορία. Να πάρω την ταυτότητα, αντίγραφο της σύμβασης και το βιβλιάριο.",
+        "Το καινούργιο σπίτι είναι στον τρίτο όροφο χωρίς ασανσέρ. Το τηλέφωνο της ιδιοκτήτριας είναι πάνω στο ψυγείο.",
+        "Το μάθημα πιάνου του Νίκου άλλαξε για το Σάββατο στις δύο. Η δασκάλα μένει δίπλα στο πάρκο, είκοσι λεπτά με ποδήλατο.",
+        "Ο διακομιστής κάνει αντίγραφο κάθε νύχτα στις τρεις και κρατάμε τα αρχεία δεκατέσσερις μέρες. Σβήστε πρώτα τα παλιά.",
+        "Δεν μου αρέσει να κάθομαι στο παράθυρο. Στα ταξίδια θέλω θέση στον διάδρομο και αν γίνεται το πρωινό τρένο.",
+        "Ο γιατρός είπε ένα χάπι για την πίεση μετά το πρωινό. Σε δύο εβδομάδες ξανά εξέταση, μέχρι τότε όχι αλκοόλ.",
+        "Ο στόχος για φέτος είναι να διαβάσω είκοσι τέσσερα βιβλία και να μάθω να γράφω με πινέλο. Ως τώρα έχω διαβάσει εννιά.",
+        "Η τροφή της γάτας τελειώνει. Να πάρεις κοτόπουλο και όχι ψάρι, την άλλη φορά μύρισε το πιάτο και έφυγε νηστική.",
+        "Η δεύτερη φάση του έργου πάει για τέλη Οκτωβρίου επειδή άργησε ο προμηθευτής. Ο πελάτης θέλει αναφορά κάθε εβδομάδα.",
+    ),
+    "turkish": (
+        "Annemin yer fıstığına alerjisi var, lokantada her zaman sormak gerekiyor. Akşam yemeğinden sonra yarım saat yürüyüş yapıyor.",
+        "Çarşamba sabahı dokuzda vergi dairesine gidilecek. Kimlik kartını, iş sözleşmesini ve geçen ayın hesap özetini unutma.",
+        "Yeni ev üçüncü katta ve asansör yok. Ev sahibinin numarası buzdolabının üstünde, kira her ayın beşinden önce ödenecek.",
+        "Oğuz'un piyano dersi cumartesi öğleden sonra ikiye alındı. Öğretmen parkın yanında oturuyor, bisikletle yirmi dakika sürüyor.",
+        "Sunucu her gece üçte yedekleniyor, kayıtlar on dört gün saklanıyor. Disk doluysa önce eski geçici dosyaları siliniz.",
+        "Pencere kenarında oturmayı sevmiyorum. İş gezilerinde koridor tarafından yer ayırtın, mümkünse sabah treniyle gideyim.",
+        "Doktor kahvaltıdan sonra bir tansiyon hapı içmemi söyledi. İki hafta sonra yeniden kontrol var, o zamana kadar içki yok.",
+        "Bu yılın hedefi yirmi dört kitap okumak ve fırçayla yazı yazmayı öğrenmek. Şimdiye kadar dokuz kitap bitti, çoğu roman.",
+        "Kedinin maması bitmek üzere. Tavuklu al, balıklı alma: geçen sefer sadece kokladı, sonra da aç aç çekip gitti.",
+        "Projenin ikinci aşaması ekim sonuna ertelendi, çünkü tedarikçi gecikti. Müşteri kabul etti ama her hafta rapor istiyor.",
+    ),
+    "hebrew": (
+        "לאמא יש אלרגיה לבוטנים, ולכן במסעדה תמיד צריך לשאול. אחרי ארוחת הערב היא הולכת ברגל חצי שעה.",
+        "ביום רביעי בתשע בבוקר צריך ללכת למס הכנסה. לא לשכוח תעודת זהות, העתק של החוזה ודף חשבון מהבנק.",
+        "הדירה החדשה בקומה שלישית ואין מעלית. הטלפון של בעלת הבית תלוי על המקרר, ומשלמים עד החמישי בחודש.",
+        "שיעור הפסנתר של יונתן עבר לשבת בשתיים אחר הצהריים. המורה גרה ליד הפארק, עשרים דקות באופניים.",
+        "השרת מגבה כל לילה בשלוש, והיומנים נשמרים ארבעה עשר ימים. אם אין מקום בדיסק מוחקים קודם קבצים ישנים.",
+        "אני לא אוהב לשבת ליד החלון. בנסיעות עבודה להזמין לי מקום ליד המעבר, ועדיף ברכבת של הבוקר.",
+        "הרופא אמר לקחת כדור אחד נגד לחץ דם אחרי ארוחת הבוקר. בעוד שבועיים בדיקה נוספת, ועד אז בלי אלכוהול.",
+        "המטרה לשנה הזאת היא לקרוא עשרים וארבעה ספרים וללמוד לכתוב במכחול. עד עכשיו קראתי תשעה, רובם רומנים.",
+        "האוכל של החתולה עומד להיגמר. לקנות בטעם עוף ולא בטעם דג, בפעם הקודמת היא רק הריחה והלכה רעבה.",
+        "השלב השני של הפרויקט נדחה לסוף אוקטובר כי הספק איחר. הלקוח הסכים אבל רוצה דיווח פעם בשבוע.",
+    ),
+    "arabic": (
+        "أمي عندها حساسية من الفول السوداني، لذلك نسأل دائما في المطعم. بعد العشاء تمشي نصف ساعة في الحديقة.",
+        "يوم الأربعاء في التاسعة صباحا موعد في مصلحة الضرائب. يجب إحضار بطاقة الهوية ونسخة من عقد العمل وكشف الحساب.",
+        "الشقة الجديدة في الطابق الثالث وليس فيها مصعد. رقم صاحبة البيت على الثلاجة، والإيجار يدفع قبل اليوم الخامس.",
+        "تغير درس البيانو إلى يوم السبت في الثانية بعد الظهر. تسكن المعلمة بجانب الحديقة على بعد عشرين دقيقة بالدراجة.",
+        "يحفظ الخادم نسخة احتياطية كل ليلة في الثالثة، وتبقى السجلات أربعة عشر يوما. احذف الملفات القديمة أولا.",
+        "لا أحب الجلوس قرب النافذة. في سفر العمل احجز لي مقعدا على الممر، ومن الأفضل أن يكون قطار الصباح.",
+        "قال الطبيب أن آخذ حبة واحدة للضغط بعد الإفطار. بعد أسبوعين فحص جديد، وحتى ذلك الوقت لا سهر ولا تدخين.",
+        "هدف هذه السنة قراءة أربعة وعشرين كتابا وتعلم الكتابة بالريشة. قرأت حتى الآن تسعة كتب ومعظمها روايات تاريخية.",
+        "طعام القطة على وشك أن ينتهي. اشتر بطعم الدجاج وليس السمك، ففي المرة السابقة شمته فقط ثم ذهبت جائعة.",
+        "تأجلت المرحلة الثانية من المشروع إلى نهاية أكتوبر لأن المورد تأخر. وافق العميل لكنه يريد تقريرا كل أسبوع.",
+    ),
+    "thai": (
+        "แม่แพ้ถั่วลิสง เวลาไปกินข้าวนอกบ้านต้องถามทางร้านก่อนเสมอ หลังอาหารเย็นแม่ชอบเดินเล่นประมาณครึ่งชั่วโมง",
+        "วันพุธหน้าเก้าโมงเช้าต้องไปสรรพากร อย่าลืมเอาบัตรประชาชน สำเนาสัญญาจ้าง และสมุดบัญชีเดือนที่แล้วไปด้วย",
+        "ห้องเช่าใหม่อยู่ชั้นสาม ไม่มีลิฟต์ เบอร์โทรเจ้าของบ้านติดไว้ที่ตู้เย็น ค่าเช่าจ่ายก่อนวันที่ห้าของทุกเดือน",
+        "เรียนเปียโนของน้องย้ายไปวันเสาร์บ่ายสองโมง บ้านครูอยู่ข้างสวนสาธารณะ ขี่จักรยานไปประมาณยี่สิบนาที",
+        "เครื่องแม่ข่ายสำรองข้อมูลทุกคืนตอนตีสาม เก็บบันทึกไว้สิบสี่วัน ถ้าพื้นที่ไม่พอให้ลบไฟล์ชั่วคราวเก่าก่อน",
+        "ฉันไม่ชอบนั่งริมหน้าต่าง เวลาไปทำงานต่างจังหวัดช่วยจองที่นั่งริมทางเดิน ถ้าเป็นรถไฟเที่ยวเช้าจะดีมาก",
+        "หมอบอกให้กินยาความดันหลังอาหารเช้าวันละเม็ด อีกสองสัปดาห์ไปตรวจใหม่ ระหว่างนี้ห้ามดื่มเหล้าและห้ามนอนดึก",
+        "เป้าหมายปีนี้คืออ่านหนังสือให้ครบยี่สิบสี่เล่มและหัดเขียนพู่กัน ตอนนี้อ่านไปแล้วเก้าเล่ม ส่วนมากเป็นนิยาย",
+        "อาหารแมวใกล้หมดแล้ว ให้ซื้อรสไก่ อย่าซื้อรสปลา คราวก่อนมันแค่ดมแล้วก็เดินหนีไปทั้งที่ยังหิวอยู่",
+        "โครงการช่วงที่สองเลื่อนไปปลายเดือนตุลาคมเพราะผู้ขายส่งของช้า ลูกค้าตกลงแล้วแต่ขอให้รายงานทุกสัปดาห์",
+    ),
+}
+
+LABELS: Final = {
+    "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf-8 utf8 x-unicode20utf8",
+    "cp866": "866 cp866 csibm866 ibm866",
+    "iso8859-2": "csisolatin2 iso-8859-2 iso-ir-101 iso8859-2 iso88592 iso_8859-2 iso_8859-2:1987 l2 latin2",
+    "iso8859-3": "csisolatin3 iso-8859-3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3",
+    "iso8859-4": "csisolatin4 iso-8859-4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4",
+    "iso8859-5": "csisolatincyrillic cyrillic iso-8859-5 iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988",
+    "iso8859-6": (
+        "arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6 iso-8859-6-e "
+        "iso-8859-6-i iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987"
+    ),
+    "iso8859-7": (
+        "csisolatingreek ecma-118 elot_928 greek greek8 iso-8859-7 iso-ir-126 iso8859-7 iso88597 "
+        "iso_8859-7 iso_8859-7:1987 sun_eu_greek"
+    ),
+    "iso8859-8": (
+        "csiso88598e csisolatinhebrew hebrew iso-8859-8 iso-8859-8-e iso-ir-138 iso8859-8 iso88598 "
+        "iso_8859-8 iso_8859-8:1988 visual csiso88598i iso-8859-8-i logical"
+    ),
+    "iso8859-10": "csisolatin6 iso-8859-10 iso-ir-157 iso8859-10 iso885910 l6 latin6",
+    "iso8859-13": "iso-8859-13 iso8859-13 iso885913",
+    "iso8859-14": "iso-8859-14 iso8859-14 iso885914",
+    "iso8859-15": "csisolatin9 iso-8859-15 iso8859-15 iso885915 iso_8859-15 l9",
+    "iso8859-16": "iso-8859-16",
+    "koi8-r": "cskoi8r koi koi8 koi8-r koi8_r",
+    "koi8-u": "koi8-ru koi8-u",
+    "mac-roman": "csmacintosh mac macintosh x-mac-roman",
+    "cp874": "dos-874 iso-8859-11 iso8859-11 iso885911 tis-620 windows-874",
+    "cp1250": "cp1250 windows-1250 x-cp1250",
+    "cp1251": "cp1251 windows-1251 x-cp1251",
+    "cp1252": (
+        "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 "
+        "iso_8859-1 iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252"
+    ),
+    "cp1253": "cp1253 windows-1253 x-cp1253",
+    "cp1254": (
+        "cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5 "
+        "windows-1254 x-cp1254"
+    ),
+    "cp1255": "cp1255 windows-1255 x-cp1255",
+    "cp1256": "cp1256 windows-1256 x-cp1256",
+    "cp1257": "cp1257 windows-1257 x-cp1257",
+    "cp1258": "cp1258 windows-1258 x-cp1258",
+    "mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
+    "gb18030": "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 gbk iso-ir-58 x-gbk gb18030",
+    "big5hkscs": "big5 big5-hkscs cn-big5 csbig5 x-x-big5",
+    "euc_jp": "cseucpkdfmtjapanese euc-jp x-euc-jp",
+    "iso2022_jp_ext": "csiso2022jp iso-2022-jp",
+    "cp932": "csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis",
+    "cp949": (
+        "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949"
+    ),
+    "utf-16-be": "unicodefffe utf-16be",
+    "utf-16-le": "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16 utf-16le",
+}
+"""The labels of the WHATWG Encoding Standard, by the encoding that they mean."""
