@@ -17,16 +17,16 @@ from functools import partial
 from typing import Final
 
 from documents import mime_types as mt
-from documents.decoding import clean, decode
+from documents.decoding import clean, decode, label_in
 from documents.document import Limits
 from documents.guards import DAMAGED, Refused
-from documents.plain_text import Row, paragraphs
+from documents.html import html_rows
 from documents.reading import Note
+from documents.rows import SEPARATOR, Row, paragraphs
 from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 
 MAX_DEPTH: Final = 3
 MAX_PARTS: Final = 200
-SEPARATOR: Final = " › "
 _NAME_CHARACTERS: Final = 80
 _FIELDS: Final = ("Subject", "From", "To", "Cc", "Date")
 _MAX_FIELD_CHARACTERS: Final = 2_000
@@ -35,8 +35,8 @@ _QUOTED_FROM: Final = re.compile(rb"^>(>*From )", re.MULTILINE)
 _WITHOUT_TEXT: Final = re.compile(r"application/(?:x-)?(?:pkcs7|pgp)-(?:signature|keys)")
 _WORD: Final = re.compile(r"\w+")
 
-Read = Callable[[bytes, str], Iterable[Row]]
-"""Reads the bytes of a document of a type. Raises: `Refused`."""
+Read = Callable[[bytes, str, str | None], Iterable[Row]]
+"""Reads the bytes of a document of a type, with the encoding that is declared. Raises: `Refused`."""
 
 
 @dataclass(slots=True)
@@ -96,9 +96,9 @@ class Tree:
     def _body(self, part: Message) -> Iterator[Row]:
         text = _text(_payload(part), part.get_content_charset())
         if part.get_content_type() == mt.HTML:
-            yield from self.read(text.encode(), mt.HTML)
+            yield from html_rows(text)
         else:
-            yield from paragraphs(text, mt.PLAIN)
+            yield from paragraphs(text)
 
     def _attachment(self, part: Message, path: tuple[str, ...]) -> Iterator[Row]:
         kind = part.get_content_type()
@@ -113,7 +113,7 @@ class Tree:
                 return
         if part.is_multipart():  # such as a report of a delivery
             text = "\n".join(f"{name}: {value}" for one in part.walk() for name, value in one.items())
-            yield from paragraphs(clean(text), mt.PLAIN)
+            yield from paragraphs(clean(text))
             return
         name = _file_name(part)
         if not name and kind.startswith("image/"):
@@ -144,12 +144,12 @@ class Tree:
         try:
             if mime in {mt.EML, mt.MBOX}:
                 rows: Iterable[Row] = self.rows(data, mime, inside)
-            elif mime in mt.DOCUMENTS - {mt.ZIP}:
-                rows = list(self.read(data, mime))
+            elif mime in (mt.DOCUMENTS | mt.PARSED_TEXTS) - {mt.ZIP}:
+                rows = list(self.read(data, mime, charset))
                 if not rows and mime == mt.PDF:
                     self.skipped.append(_shown(inside))
             elif mime.startswith("text/") or mime in mt.INLINE_TEXTS:
-                rows = paragraphs(_text(data, charset), mime)
+                rows = paragraphs(_text(data, charset or label_in(data, mime)))
             else:
                 self.skipped.append(_shown(inside))
                 return
@@ -210,7 +210,7 @@ def _best(alternatives: list[list[Message]]) -> list[Message]:
 def _words(part: Message) -> list[str]:
     text = _text(_payload(part), part.get_content_charset())
     if part.get_content_type() == mt.HTML:
-        text = re.sub(r"<(style|script)\b.*?</\1\s*>|<[^>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
+        text = "\n".join(row for _kind, _page, row in html_rows(text))
     return _WORD.findall(text)
 
 

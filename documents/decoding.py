@@ -16,6 +16,7 @@ from typing import Final
 import chardet
 from chardet.enums import EncodingEra
 
+from documents import mime_types as mt
 from documents.reading import Encoding
 
 _BYTE_ORDER_MARKS: Final = {
@@ -44,7 +45,7 @@ _EAST_ASIAN: Final = frozenset({"gb18030", "cp932", "big5hkscs", "euc_jp", "cp94
 _COMMON_CHARACTERS: Final = {
     "euc_jp": re.compile(rb"([\xa1\xa4\xa5\xb0-\xcf].)|[\x80-\xff].", re.DOTALL),
     "gb18030": re.compile(rb"([\xa1\xa3\xb0-\xd7][\xa1-\xfe])|[\x80-\xff].", re.DOTALL),
-    "cp932": re.compile(rb"([\x81-\x83\x88-\x97].)|[\xa1-\xdf]|[\x80-\xff].", re.DOTALL),
+    "cp932": re.compile(rb"([\x81-\x83\x88-\x97].|[\xa1-\xdf])|[\x80-\xff].", re.DOTALL),
     "big5hkscs": re.compile(rb"([\xa1-\xc6].)|[\x80-\xff].", re.DOTALL),
 }
 """Patterns of one non-ASCII character; group 1 matches punctuation, kana and frequent characters (level 1)."""
@@ -127,9 +128,11 @@ def detect(data: bytes, *, declared: str | None = None) -> Encoding:
             return Encoding("utf-8")
     sample = _telling_part(data)
     # A few invalid bytes, as in logs, must not make the rest unreadable.
-    for name in filter(None, ("utf-8", label)):
-        if not name.startswith(("utf-16", "utf-32")) and (damage := _damage(sample, name)) <= 0.1:
-            return Encoding(name, round(1 - damage, 2))
+    # Among letters of ASCII, half of the other characters are not UTF-8 by chance.
+    is_sparse = len(_BEYOND_ASCII.findall(sample)) * 4 <= len(sample)
+    for fitting, bearable in (("utf-8", 0.5 if is_sparse else 0.1), (label or "utf-16", 0.1)):
+        if not fitting.startswith(("utf-16", "utf-32")) and (damage := _damage(sample, fitting)) <= bearable:
+            return Encoding(fitting, round(1 - damage, 2))
     return _detected(sample)
 
 
@@ -157,8 +160,10 @@ def codec_of(label: str) -> str | None:
     return None
 
 
-def label_in(markup: bytes) -> str | None:
+def label_in(markup: bytes, mime: str) -> str | None:
     """Return the encoding that HTML or XML names itself: in its XML declaration, or in a `<meta>` of its first part."""
+    if mime not in mt.MARKUP:
+        return None
     head = markup[:_SAMPLE_BYTES].decode("latin-1")
     if declaration := re.match(r"\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})", head):
         return declaration[1]

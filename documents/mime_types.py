@@ -11,6 +11,19 @@ PLAIN: Final = "text/plain"
 HTML: Final = "text/html"
 XML: Final = "application/xml"
 SVG: Final = "image/svg+xml"
+MARKDOWN: Final = "text/markdown"
+JSON: Final = "application/json"
+JSON_LINES: Final = "application/x-ndjson"
+NOTEBOOK: Final = "application/x-ipynb+json"
+CSV: Final = "text/csv"
+TSV: Final = "text/tab-separated-values"
+YAML: Final = "application/yaml"
+SRT: Final = "application/x-subrip"
+VTT: Final = "text/vtt"
+RST: Final = "text/x-rst"
+ORG: Final = "text/x-org"
+TEX: Final = "text/x-tex"
+ASCIIDOC: Final = "text/asciidoc"
 RTF: Final = "application/rtf"
 EML: Final = "message/rfc822"
 MBOX: Final = "application/mbox"
@@ -72,10 +85,19 @@ EXTENSIONS: Final[dict[str, tuple[str, ...]]] = {
     EML: (".eml",),
     MBOX: (".mbox",),
     HTML: (".html", ".htm", ".xhtml", ".shtml"),
-    "text/markdown": (".md", ".markdown"),
-    "text/csv": (".csv",),
-    "text/tab-separated-values": (".tsv",),
-    "application/json": (".json",),
+    MARKDOWN: (".md", ".markdown"),
+    CSV: (".csv",),
+    TSV: (".tsv",),
+    JSON: (".json",),
+    JSON_LINES: (".jsonl", ".ndjson"),
+    NOTEBOOK: (".ipynb",),
+    YAML: (".yaml", ".yml"),
+    SRT: (".srt",),
+    VTT: (".vtt",),
+    RST: (".rst",),
+    ORG: (".org",),
+    TEX: (".tex",),
+    ASCIIDOC: (".adoc", ".asciidoc"),
     XML: (".xml",),
     PLAIN: (".txt", ".text", ".log"),
 }
@@ -113,8 +135,15 @@ ALIASES: Final = {
     "text/rtf": RTF,
     "text/xml": XML,
     "application/xhtml+xml": HTML,
-    "text/x-markdown": "text/markdown",
-    "text/json": "application/json",
+    "text/x-markdown": MARKDOWN,
+    "text/json": JSON,
+    **dict.fromkeys(("application/jsonl", "application/jsonlines", "application/x-jsonlines"), JSON_LINES),
+    **dict.fromkeys(("text/yaml", "text/x-yaml", "application/x-yaml"), YAML),
+    "text/srt": SRT,
+    "text/rst": RST,
+    "text/prs.fallenstein.rst": RST,
+    "text/org": ORG,
+    **dict.fromkeys(("application/x-tex", "application/x-latex", "text/x-latex"), TEX),
     "text/x-log": PLAIN,
     "application/csv": "text/csv",
     "application/x-zip-compressed": ZIP,
@@ -123,14 +152,21 @@ ALIASES: Final = {
 }
 """Other names under which clients send these types."""
 
-PLAIN_TEXTS: Final = frozenset(
-    {PLAIN, "text/markdown", "text/csv", "text/tab-separated-values", "application/json", XML},
+TEXT_KINDS: Final = frozenset(
+    {MARKDOWN, CSV, TSV, JSON, JSON_LINES, NOTEBOOK, YAML, SRT, VTT, RST, ORG, TEX, ASCIIDOC},
 )
-"""Known types that are read as plain text, without a parser."""
+"""Texts with a grammar."""
 
-INLINE_TEXTS: Final = frozenset(
-    {"application/json", XML, "application/yaml", "application/x-yaml", "application/x-ndjson", "application/toml"},
-)
+PARSED_TEXTS: Final = TEXT_KINDS | {HTML}
+"""Texts that a parser reads by their grammar."""
+
+MARKUP: Final = frozenset({HTML, XML, SVG})
+"""Texts that may name their encoding themselves."""
+
+PLAIN_TEXTS: Final = TEXT_KINDS | {PLAIN, XML}
+"""Known types whose bytes are text."""
+
+INLINE_TEXTS: Final = frozenset({JSON, XML, YAML, JSON_LINES, NOTEBOOK, SRT, "application/toml"})
 """Text under names that do not begin with `text/`."""
 
 CONTAINERS: Final = frozenset({EML, MBOX, ZIP})
@@ -168,7 +204,12 @@ def search_words_of(mime_type: object) -> str:
 
 
 def is_allowed(mime_type: str, allowed: Collection[str]) -> bool:
-    """Return True if a list of types contains the type or its family (`image/*`); `*/*` contains all."""
+    """Return True if a list of types contains the type or its family (`image/*`); `*/*` contains all.
+
+    Texts with a grammar are plain text too, whatever their types are called.
+    """
+    if mime_type in TEXT_KINDS - {JSON} and is_allowed(PLAIN, allowed):
+        return True
     family = f"{mime_type.partition('/')[0]}/*"
     return any(name.lower() in {mime_type, family, "*/*"} for name in allowed)
 

@@ -20,11 +20,10 @@ from core.messages import Translatable as _
 from documents import mime_types as mt
 from documents import ocr as text_recognition
 from documents.child import answer_of, started
-from documents.containers import SEPARATOR
 from documents.decoding import decode_as, detect, label_in
 from documents.document import DEFAULT_LIMITS, Block, BlockKind, Document, Limits
-from documents.plain_text import Row, paragraphs
 from documents.reading import Encoding, Note, Reading, notes_of
+from documents.rows import SEPARATOR, Row, paragraphs
 
 HEADING_CHARACTERS: Final = 200
 """The longest heading that is stored with each passage; longer ones are cut, but not in the text."""
@@ -67,7 +66,7 @@ def reading_for(user: Hashable) -> Iterator[None]:
 def needs_parser(mime_type: str | None, *, has_ocr: bool = False) -> bool:
     """Return True if a file of this type needs one of the few child processes."""
     mime = mt.normalize(mime_type)
-    return mime in mt.DOCUMENTS or (has_ocr and mt.is_picture(mime))
+    return mime in mt.DOCUMENTS | mt.PARSED_TEXTS or (has_ocr and mt.is_picture(mime))
 
 
 def _read(path: Path, mime: str, charset: str | None, limits: Limits, ocr: text_recognition.Ocr | None) -> Document:
@@ -77,7 +76,7 @@ def _read(path: Path, mime: str, charset: str | None, limits: Limits, ocr: text_
         return _document(_recognized(found), reading.noting(*found.notes))
     if mime.startswith(("image/", "audio/", "video/")) or path.stat().st_size == 0:
         return Document(())
-    if mime in mt.DOCUMENTS:
+    if mime in mt.DOCUMENTS | mt.PARSED_TEXTS:
         answer = _parse(path, mime, charset, limits)
         blocks = list(_blocks(answer["rows"]))
         reading = Reading(answer["parser"], pages=answer["pages"] or None, notes=notes_of(answer["notes"]))
@@ -93,6 +92,7 @@ def _read(path: Path, mime: str, charset: str | None, limits: Limits, ocr: text_
 
 def _parse(path: Path, mime: str, charset: str | None, limits: Limits) -> dict[str, Any]:
     """Return the answer of a child. A container whose parts make the child fail is read without them."""
+    child = "documents.text_child" if mime in mt.PARSED_TEXTS else "documents.reader_child"
     jobs: list[dict[str, Any]] = [{"mime": mime, "charset": charset}]
     if mime in mt.CONTAINERS:
         jobs.append({**jobs[0], "is_shallow": True})
@@ -101,7 +101,7 @@ def _parse(path: Path, mime: str, charset: str | None, limits: Limits) -> dict[s
             contextlib.suppress(*([Unreadable] if number < len(jobs) else [])),
             _slots.slot(_user.get()),
             path.open("rb") as file,
-            started("documents.reader_child", file, job, limits) as process,
+            started(child, file, job, limits) as process,
         ):
             return answer_of(process, limits)
     raise AssertionError("the last job returns or raises")
@@ -142,8 +142,8 @@ def _recognized(found: text_recognition.Recognized) -> Iterator[Block]:
 def _plain(path: Path, mime: str, charset: str | None, limits: Limits) -> Document:
     with path.open("rb") as file:
         data = file.read(limits.text_bytes + 1)
-    encoding = detect(data[: limits.text_bytes], declared=charset or (label_in(data) if mime == mt.XML else None))
-    rows = paragraphs(decode_as(data[: limits.text_bytes], encoding), mime)
+    encoding = detect(data[: limits.text_bytes], declared=charset or label_in(data, mime))
+    rows = paragraphs(decode_as(data[: limits.text_bytes], encoding))
     blocks = list(_blocks(itertools.islice(rows, limits.blocks)))
     cut = Note("text_cut", limits.text_bytes) if len(data) > limits.text_bytes else None
     if not cut and next(rows, None) is not None:
@@ -170,12 +170,11 @@ def _blocks(rows: Iterable[Row]) -> Iterator[Block]:
             continue
         if kind == "part":
             path = heading = text[:HEADING_CHARACTERS]
-        if kind == "slide" and not text:
-            heading = path  # a slide without title is not about the one before
+        if kind in {"heading", "slide", "context"}:
+            named = filter(None, (path, " ".join(text.split())))
+            heading = SEPARATOR.join(named)[:HEADING_CHARACTERS] or None
+        if kind == "context" or (kind == "slide" and not text):  # it ends what the one before is about
             continue
-        if kind in {"heading", "slide"}:
-            own = " ".join(text.split())
-            heading = (f"{path}{SEPARATOR}{own}" if path else own)[:HEADING_CHARACTERS]
         yield Block(text, page, heading, _KINDS.get(kind, "paragraph"))
     if items:
         yield Block("\n".join(items), items_page, heading)

@@ -12,7 +12,6 @@ import math
 import re
 import signal
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, astuple
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -24,13 +23,14 @@ from core.messages import Translatable as _
 from documents import guards
 from documents import mime_types as mt
 from documents.containers import Tree
-from documents.decoding import clean, decode_as, detect, label_in
+from documents.decoding import clean, decode, label_in
 from documents.document import Limits
 from documents.guards import Refused
-from documents.plain_text import Row
-from documents.reading import Encoding, Note, lost_words
+from documents.reading import Note, lost_words
+from documents.rows import Row, answer, bounded
 from documents.sandbox import run
 from documents.slides import open_document_slides, power_point_titles
+from documents.text_kinds import READERS
 
 _PAGED: Final = frozenset({mt.PDF, mt.PPT, mt.PPTX, mt.ODP})
 """Types with reliable page numbers. Files of word processors have none, because pages depend on the printer."""
@@ -45,15 +45,15 @@ _MARKS: Final = re.compile(
 """Marks that the parser adds to the text: names of styles and pictures, addresses, numbers of comments."""
 
 
-def read(data: bytes, mime: str, charset: str | None, limits: Limits, *, is_shallow: bool = False) -> dict[str, Any]:
+def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) -> dict[str, Any]:
     """Check and read one document; the parts of a container only if it is not shallow. Raises: `Refused`."""
     if mime in mt.CONTAINERS:
         if mime == mt.ZIP:
             guards.check_zip(data, mime, limits)
-        tree = Tree(lambda part, kind: _text_part(part, kind, limits, is_shallow=is_shallow), limits)
+        tree = Tree(lambda *part: _rows_of_part(*part, limits, is_shallow=is_shallow), limits)
         rows, cut = bounded(tree.rows(data, mime), limits)
-        return _answer("mail" if mime != mt.ZIP else "zip", rows, 0, [cut, *tree.notes])
-    parsed = _parse(data, mime, charset, limits)
+        return answer("mail" if mime != mt.ZIP else "zip", rows, [cut, *tree.notes])
+    parsed = _parse(data, mime, limits)
     rows, cut = bounded(_all_rows(data, mime, parsed.extracted), limits)
     if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
         raise Refused(guards.DAMAGED)
@@ -62,7 +62,7 @@ def read(data: bytes, mime: str, charset: str | None, limits: Limits, *, is_shal
         cut or _lost(rows, parsed.extracted, mime),
         Note("images_skipped", images) if images else None,
     ]
-    return _answer("xberg", rows, parsed.pages or _slides_in(rows, parsed.extracted, mime), notes, parsed.encoding)
+    return answer("xberg", rows, notes, pages=parsed.pages or _slides_in(rows, parsed.extracted, mime))
 
 
 def _lost(rows: list[Row], extracted: ExtractedDocument, mime: str) -> Note | None:
@@ -78,33 +78,27 @@ def _slides_in(rows: list[Row], extracted: ExtractedDocument, mime: str) -> int:
     return max(last, extracted.counts.pages) if mime in _PAGED else 0
 
 
-def _answer(
-    parser: str, rows: list[Row], pages: int, notes: Iterable[Note | None], encoding: Encoding | None = None
-) -> dict[str, Any]:
-    found = astuple(encoding) if encoding else None
-    noted = [asdict(note) for note in notes if note]
-    return {"parser": parser, "rows": rows, "pages": pages, "encoding": found, "notes": noted}
-
-
-def _text_part(data: bytes, mime: str, limits: Limits, *, is_shallow: bool) -> Iterator[Row]:
+def _rows_of_part(data: bytes, mime: str, charset: str | None, limits: Limits, *, is_shallow: bool) -> Iterator[Row]:
     """Yield the rows of a part of a container. Raises: `Refused`."""
-    if is_shallow and mime != mt.HTML:
+    if is_shallow:
         raise Refused(guards.DAMAGED)
-    yield from _all_rows(data, mime, _parse(data, mime, None, limits).extracted)
+    if mime in mt.PARSED_TEXTS:
+        yield from READERS[mime](decode(data, declared=charset or label_in(data, mime)))
+    else:
+        yield from _all_rows(data, mime, _parse(data, mime, limits).extracted)
 
 
 class _Parsed(NamedTuple):
-    """The result of the parser, the number of a PDF's pages, and the encoding of HTML."""
+    """The result of the parser, and the number of a PDF's pages."""
 
     extracted: ExtractedDocument
     pages: int
-    encoding: Encoding | None
 
 
-def _parse(data: bytes, mime: str, charset: str | None, limits: Limits) -> _Parsed:
+def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
     """Check and parse one document that is no container. Raises: `Refused`."""
     # The parser reports no progress: SIGALRM ends the process if pages take longer than `page_seconds` on average.
-    pages, count, encoding = math.ceil(len(data) / limits.page_bytes), 0, None
+    pages, count = math.ceil(len(data) / limits.page_bytes), 0
     if mime == mt.PDF:
         signal.setitimer(signal.ITIMER_REAL, limits.page_seconds)
         with contextlib.suppress(RuntimeError, ValueError):  # the extraction reports the error
@@ -112,9 +106,6 @@ def _parse(data: bytes, mime: str, charset: str | None, limits: Limits) -> _Pars
     signal.setitimer(signal.ITIMER_REAL, limits.page_seconds * max(1, pages))
     if mime in mt.ZIP_DOCUMENTS:
         guards.check_zip(data, mime, limits)
-    elif mime == mt.HTML:
-        encoding = detect(data, declared=charset or label_in(data))
-        data = decode_as(data, encoding).encode()
     source = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=mime)
     try:
         result = asyncio.run(xberg.extract(source, _config(mime, limits)))
@@ -125,7 +116,7 @@ def _parse(data: bytes, mime: str, charset: str | None, limits: Limits) -> _Pars
         is_protected = mime == mt.DOC and guards.is_protected_doc(data)
         said = " ".join(error.message for error in result.errors)
         raise Refused(guards.ENCRYPTED if is_protected else _reason(said))
-    return _Parsed(result.results[0], count, encoding)
+    return _Parsed(result.results[0], count)
 
 
 def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
@@ -165,22 +156,6 @@ def _reason(message: str) -> Translatable:
     return guards.DAMAGED
 
 
-def bounded(rows: Iterable[Row], limits: Limits) -> tuple[list[Row], Note | None]:
-    """Return the rows within the limits, and a note if there were more."""
-    accepted: list[Row] = []
-    left = limits.text_bytes
-    for kind, page, text in rows:
-        encoded = text.encode()
-        if len(accepted) == limits.blocks:
-            return accepted, Note("blocks_cut", limits.blocks)
-        if left:
-            accepted.append((kind, page, encoded[:left].decode(errors="ignore")))
-        if len(encoded) > left:
-            return accepted, Note("text_cut", limits.text_bytes)
-        left -= len(encoded)
-    return accepted, None
-
-
 def _all_rows(data: bytes, mime: str, extracted: ExtractedDocument) -> Iterator[Row]:
     """Yield the rows of a document that was parsed. Raises: `Refused`."""
     if mime == mt.ODP:
@@ -210,19 +185,16 @@ def _under_titles(rows: Iterable[Row], data: bytes) -> Iterator[Row]:
 
 
 def _rows(extracted: ExtractedDocument, mime: str) -> Iterator[Row]:
-    title = _tidy(extracted.metadata.title or "", mime) if mime == mt.HTML else ""
-    if title:
-        yield "heading", None, title
     nodes = extracted.document.nodes if extracted.document else []
     for kind, page, text in _of_nodes(nodes) if nodes else _of_markdown(extracted.content):
         tidied = _tidy(text, mime)
-        if (tidied or kind == "slide") and (kind, tidied) != ("heading", title):
+        if tidied or kind == "slide":
             yield kind, page if mime in _PAGED else None, tidied
 
 
 def _tidy(text: str, mime: str) -> str:
-    """Return clean text without marks that the parser adds: links in HTML, numbers of notes in Word."""
-    if mime in {mt.HTML, mt.EPUB}:
+    """Return clean text without marks that the parser adds: image links in books, numbers of notes in Word."""
+    if mime == mt.EPUB:
         text = _IMAGE.sub(r"\1", text)
     elif mime == mt.DOCX:
         text = _COMMENT_MARK.sub("", text)
@@ -274,8 +246,4 @@ def _of_markdown(content: str) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    run(
-        lambda data, job, limits: [
-            read(data, job["mime"], job["charset"], limits, is_shallow=job.get("is_shallow", False))
-        ]
-    )
+    run(lambda data, job, limits: [read(data, job["mime"], limits, is_shallow=job.get("is_shallow", False))])

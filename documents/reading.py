@@ -81,9 +81,9 @@ class Reading:
     characters: int = 0
     pages: int | None = None
     pages_read: int | None = None
+    notes: tuple[Note, ...] = ()
     encoding: str | None = None
     certainty: float | None = None
-    notes: tuple[Note, ...] = ()
 
     @property
     def is_partial(self) -> bool:

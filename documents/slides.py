@@ -8,7 +8,7 @@ from typing import Final
 from xml.etree import ElementTree  # nosec B405: the members were checked for declarations
 
 from documents.guards import DAMAGED, Refused
-from documents.plain_text import Row
+from documents.rows import Row
 
 _NAMESPACE: Final = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 _PAGE, _FRAME = (f"{_NAMESPACE % 'drawing'}{name}" for name in ("page", "frame"))

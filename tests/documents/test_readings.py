@@ -22,17 +22,17 @@ from tests.documents.small_files import needs_small_files
 def test_a_text_is_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("one\n\ntwo")
-    assert read_document(path, mt.PLAIN).reading == Reading("text", 6)
+    assert read_document(path, mt.PLAIN).reading == Reading("text", 6, encoding="utf-8", certainty=1)
 
 
 def test_a_text_that_is_too_long_says_so(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("one\n\ntwo")
     reading = read_document(path, mt.PLAIN, limits=replace(DEFAULT_LIMITS, text_bytes=4)).reading
-    assert reading == Reading("text", 3, notes=(Note("text_cut", 4),))
+    assert reading == Reading("text", 3, notes=(Note("text_cut", 4),), encoding="utf-8", certainty=1)
     assert reading.is_partial
     assert read_document(path, mt.PLAIN, limits=replace(DEFAULT_LIMITS, blocks=1)).reading == Reading(
-        "text", 3, notes=(Note("blocks_cut", 1),)
+        "text", 3, notes=(Note("blocks_cut", 1),), encoding="utf-8", certainty=1
     )
 
 

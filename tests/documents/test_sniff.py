@@ -146,7 +146,7 @@ def test_files_of_two_types_are_rejected(head: bytes, name: str) -> None:
         (b"<p>a fragment", "part.html", None, mt.HTML),
         (b"print('hello')", "tool.py", "text/x-python", mt.PLAIN),
         (b"const a = 1", "tool.ts", "video/mp2t", mt.PLAIN),
-        (b"a: 1\n", "settings.yaml", "application/yaml", mt.PLAIN),
+        (b"a: 1\n", "settings.yaml", "application/yaml", mt.YAML),
         (b"\x1b[31mERROR\x1b[0m late\n", "server.log", None, mt.PLAIN),
         (b'{"a": 1}', "data.json", None, "application/json"),
         (b"From: a@example.org\nSubject: b\n\nhello", "mail.eml", None, mt.EML),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -89,7 +90,8 @@ def test_the_encoding_that_the_part_declares_is_used(alice: Person, encoding: st
     answer = Form().file("офис".encode(encoding), content_type=sent).post(alice.client).json()
     assert Resource.objects.get().mime_type == stored
     assert Memory.objects.get(session__session_id=answer["session_id"]).text == "офис"
-    assert alice.client.get(f"/resources/{answer['resource_id']}/content").headers["Content-Type"] == stored
+    with closing(alice.client.get(f"/resources/{answer['resource_id']}/content")) as content:
+        assert content.headers["Content-Type"] == stored
 
 
 def test_respond_async_returns_before_the_ingestion(alice: Person) -> None:

@@ -1,0 +1,268 @@
+"""Read formats of text by their grammar: Markdown, JSON, notebooks, CSV, YAML, subtitles, headings of other markup.
+
+Nothing is lost: a file that its parser refuses is read as plain text.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import yaml
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from documents import mime_types as mt
+from documents.html import html_rows
+from documents.rows import EMPTY_LINES, Row, paragraphs
+
+_DATA: Final = re.compile(r"(?:data:[\w/+.-]{1,80};base64,)?[A-Za-z0-9+/=]{400,}")
+"""Files written as text (base64)."""
+_FRONT_MATTER: Final = re.compile(r"---[^\S\n]*\n(.*?)\n(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
+_MARKDOWN: Final = MarkdownIt("commonmark").enable("table").disable("inline")
+_INLINE: Final = MarkdownIt("commonmark")
+_TERMINAL: Final = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
+_ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\u[0-9a-fA-F]{4})+)")
+_CUE: Final = re.compile(r"^(?:\d+:)?\d{1,2}:\d\d[.,]\d{1,3}(?=[^\S\n]*-->)")
+_SPEAKER: Final = re.compile(r"<v(?:\.[\w.]+)?\s+([^<>\n]+)>")
+_TAG: Final = re.compile(r"<[^<>\n]*>")
+_CUES_CHARACTERS: Final = 600
+_DELIMITERS: Final = ",;\t|"
+
+
+def markdown_rows(text: str) -> Iterator[Row]:
+    """Yield the blocks of Markdown as they are written, and its headings as plain text."""
+    if front := _FRONT_MATTER.match(text):
+        yield from paragraphs(front[1])
+        text = "\n" * front[0].count("\n") + text[front.end() :]
+    lines, done = text.split("\n"), 0
+    for token in _MARKDOWN.parse(text):
+        if token.level or not token.map or token.type == "inline" or token.nesting < 0:
+            continue
+        start, end = token.map
+        yield from paragraphs("\n".join(lines[done:start]))  # definitions of links
+        yield from _markdown_block(token, "\n".join(lines[start:end]))
+        done = end
+    yield from paragraphs("\n".join(lines[done:]))
+
+
+def _markdown_block(token: Token, source: str) -> Iterator[Row]:
+    if token.type == "heading_open":
+        written = source.strip()
+        written = re.sub(r"\n[^\S\n]*(?:=+|-+)\s*\Z", "", written) if token.markup in {"=", "-"} else written.strip("#")
+        if heading := " ".join(_plain(written).split()):
+            yield "heading", None, heading
+    elif token.type == "html_block":
+        yield from html_rows(source)
+    elif token.type == "table_open":
+        rows = (line.strip().strip("|").strip() for line in source.split("\n"))
+        yield "table", None, "\n".join(row for row in rows if row.strip("|-: "))
+    elif source.strip():
+        yield "paragraph", None, _DATA.sub("", source).strip("\n").rstrip()
+
+
+def _plain(markdown: str) -> str:
+    """Return a line of Markdown without its marks."""
+    children = _INLINE.parseInline(markdown.strip())[0].children or []
+    return "".join(" " if "break" in one.type else one.content for one in children if one.type != "html_inline")
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object of JSON, whose keys may repeat."""
+
+
+def json_rows(text: str) -> Iterator[Row]:
+    """Yield the values of JSON, or of lines of JSON, with their keys; the path of keys is their context."""
+    whole = _loaded(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    values = [whole] if isinstance(whole, tuple) else [_loaded(line) for line in lines]
+    if 2 * sum(isinstance(value, str) for value in values) > len(values):
+        yield from paragraphs(_unescaped(text))
+        return
+    for value in values:
+        yield from paragraphs(_unescaped(value)) if isinstance(value, str) else _values(value[0])
+
+
+def _loaded(text: str) -> tuple[Any] | str:
+    """Return the value of a text in a tuple, or the text if it is no JSON."""
+    hooks: dict[str, Any] = {"parse_int": str, "parse_float": str, "parse_constant": str, "object_pairs_hook": _Pairs}
+    try:
+        return (json.loads(text, strict=False, **hooks),)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _unescaped(text: str) -> str:
+    """Return text with the characters that JSON's escapes stand for."""
+    return _ESCAPE.sub(lambda match: match[1] + json.loads(f'"{match[2]}"'), text)
+
+
+def _values(value: Any) -> Iterator[Row]:
+    """Yield the simple values of an object together, then those of the objects and lists in it."""
+    todo = [("", value)]
+    while todo:
+        path, value = todo.pop()
+        members = value if isinstance(value, list) else [value]
+        named = value if isinstance(value, _Pairs) else [("", one) for one in members]
+        simple = [(key, _scalar(one)) for key, one in named if not isinstance(one, list)]
+        if lines := [f"{key}: {text}" if key else text for key, text in simple if text]:
+            yield "context", None, path
+            yield "paragraph", None, "\n".join(lines)
+        inner = [(".".join(filter(None, (path, key))), one) for key, one in named if isinstance(one, list)]
+        todo += reversed(inner)
+
+
+def _scalar(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return "" if value is None else str(value).lower()
+    return _DATA.sub("", value).strip()
+
+
+def notebook_rows(text: str) -> Iterator[Row]:
+    """Yield the cells of a Jupyter notebook and the text of their outputs."""
+    try:
+        notebook = json.loads(text)
+        sheets = [notebook, *notebook.get("worksheets", ())]
+        cells = [cell for sheet in sheets for cell in sheet.get("cells", ())]
+        rows = [row for cell in cells for row in _cell_rows(cell)]
+    except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
+        yield from json_rows(text)
+        return
+    yield from rows
+
+
+def _cell_rows(cell: dict[str, Any]) -> Iterator[Row]:
+    source = _joined(cell.get("source", cell.get("input", "")))
+    if cell.get("cell_type") == "markdown":
+        yield from markdown_rows(source)
+    elif cell.get("cell_type") == "heading":
+        yield "heading", None, source.strip()
+    elif source.strip():
+        yield "paragraph", None, source.strip()
+    for output in cell.get("outputs", ()):
+        data = output.get("data", output)
+        texts = [output.get("text"), data.get("text/plain"), data.get("text/markdown"), output.get("traceback")]
+        found = next((_joined(one) for one in texts if one), "")
+        yield from paragraphs(_DATA.sub("", _TERMINAL.sub("", found)))
+
+
+def _joined(text: str | list[str]) -> str:
+    return text if isinstance(text, str) else ("" if all(one.endswith("\n") for one in text[:-1]) else "\n").join(text)
+
+
+def table_rows(text: str, delimiters: str = _DELIMITERS) -> Iterator[Row]:
+    """Yield a file of values as one table, whose cells have no line breaks."""
+    csv.field_size_limit(max(len(text), 1))
+    said = re.match(r"sep=(.)\n", text)
+    delimiter = said[1] if said else max(delimiters, key=lambda one: _regularity(text, one))
+    if not said and _regularity(text, delimiter)[0] <= 0.5:  # no values
+        yield from ([("table", None, text.strip())] if text.strip() else ())
+        return
+    lines = csv.reader(io.StringIO(text[said.end() :] if said else text, newline=""), delimiter=delimiter)
+    rows = (" | ".join(" ".join(cell.split()) for cell in line) for line in lines)
+    if table := "\n".join(row.rstrip(" |") for row in rows if row.strip(" |")):
+        yield "table", None, table
+
+
+def _regularity(text: str, delimiter: str) -> tuple[float, int]:
+    """Return the share of the first rows that have the usual number of cells, at least two, and this number."""
+    reader = csv.reader(io.StringIO(text[:20_000], newline=""), delimiter=delimiter)
+    counts = [len(row) for row, _ in zip(reader, range(50), strict=False) if row]
+    usual = max(set(counts), key=counts.count, default=0)
+    return (counts.count(usual) / len(counts), usual) if usual > 1 else (0.0, 0)
+
+
+def yaml_rows(text: str) -> Iterator[Row]:
+    """Yield the parts of YAML as they are written, with characters for escapes; the top keys are their context."""
+    if "\\" in text:
+        try:
+            tokens = [one for one in yaml.scan(text, Loader=yaml.CSafeLoader) if isinstance(one, yaml.ScalarToken)]
+        except yaml.YAMLError:
+            tokens = []
+        pieces, done = [], 0
+        for token in tokens:
+            start, end = token.start_mark.index, token.end_mark.index
+            if token.style == '"' and "\\" in text[start:end]:
+                pieces += [text[done:start], token.value]
+                done = end
+        text = "".join([*pieces, text[done:]])
+    for part in re.split(r"\n(?=[\w\"'][^\n]*:(?:\s|$))", text):
+        key = re.match(r"[\"']?([^\n:]{1,100}?)[\"']?:\s*\n", part)
+        if key:
+            yield "context", None, key[1]
+        elif re.match(r"\S+:", part):
+            yield "context", None, ""
+        yield from paragraphs(part)
+
+
+def subtitle_rows(text: str) -> Iterator[Row]:
+    """Yield the texts of subtitles (SRT, WebVTT), several together; the time of the first is their context."""
+    time, said = "", list[str]()
+    for part in EMPTY_LINES.split(text):
+        lines = part.strip().split("\n")
+        place = next((number for number, line in enumerate(lines) if _CUE.match(line.strip())), None)
+        if place is None:
+            said += [] if lines[0].startswith(("WEBVTT", "STYLE", "REGION")) else lines
+            continue
+        if said and sum(map(len, said)) > _CUES_CHARACTERS:
+            yield from _cues(time, said)
+            time, said = "", []
+        begin = _CUE.match(lines[place].strip())
+        time = time or (re.split("[.,]", begin[0])[0] if begin else "")
+        said += (_TAG.sub("", _SPEAKER.sub(r"\1: ", line)) for line in lines[place + 1 :])
+    yield from _cues(time, said)
+
+
+def _cues(time: str, said: Iterable[str]) -> Iterator[Row]:
+    if text := "\n".join(filter(None, map(str.strip, said))):
+        yield "context", None, time
+        yield "paragraph", None, text
+
+
+_RST: Final = re.compile(r"(?:^|(?<=\n))(?:([^\w\s])\1{2,}\n)?[^\S\n]*(\S[^\n]*)\n([^\w\s])\3{2,}[^\S\n]*(?=\n|\Z)")
+_ORG: Final = re.compile(
+    r"^(?:\*+[^\S\n]+(?:TODO[^\S\n]+|DONE[^\S\n]+)?|#\+title:[^\S\n]*)([^\n]*?)(?:[^\S\n]+:[\w@:]+:)?$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_TEX: Final = re.compile(
+    r"\\(?:title|part|chapter|(?:sub){0,2}section|(?:sub)?paragraph)\*?(?:\[[^\]\n]*\])?"
+    r"\{((?:[^{}\n]|\{[^{}\n]*\})*)\}"
+)
+_ASCIIDOC: Final = re.compile(r"^={1,6} +([^\n]+)$", re.MULTILINE)
+
+
+def _with_headings(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Row]]:
+    def rows(text: str) -> Iterator[Row]:
+        done = 0
+        for found in pattern.finditer(text):
+            heading = found[2 if pattern is _RST else 1].strip()
+            if pattern is _RST and len(found[0].rstrip().rpartition("\n")[2]) < len(heading):
+                continue  # underlined too short
+            yield from paragraphs(text[done : found.start()])
+            if heading:
+                yield "heading", None, heading
+            done = found.end()
+        yield from paragraphs(text[done:])
+
+    return rows
+
+
+READERS: Final[dict[str, Callable[[str], Iterator[Row]]]] = {
+    mt.HTML: html_rows,
+    mt.MARKDOWN: markdown_rows,
+    mt.JSON: json_rows,
+    mt.JSON_LINES: json_rows,
+    mt.NOTEBOOK: notebook_rows,
+    mt.CSV: table_rows,
+    mt.TSV: lambda text: table_rows(text, "\t"),
+    mt.YAML: yaml_rows,
+    mt.SRT: subtitle_rows,
+    mt.VTT: subtitle_rows,
+    mt.RST: _with_headings(_RST),
+    mt.ORG: _with_headings(_ORG),
+    mt.TEX: _with_headings(_TEX),
+    mt.ASCIIDOC: _with_headings(_ASCIIDOC),
+}
+"""Functions that yield the rows of a text, by its type."""
