@@ -74,7 +74,7 @@ def _read(path: Path, mime: str, charset: str | None, limits: Limits, ocr: text_
         found = text_recognition.recognize(path, mime, None, ocr, _user.get())
         reading = Reading(ocr.engine, pages=found.wanted, pages_read=found.wanted - len(found.skipped))
         return _document(_recognized(found), reading.noting(*found.notes))
-    if mime.startswith(("image/", "audio/", "video/")) or path.stat().st_size == 0:
+    if (mime.startswith(("image/", "audio/", "video/")) and mime != mt.SVG) or path.stat().st_size == 0:
         return Document(())
     if mime in mt.DOCUMENTS | mt.PARSED_TEXTS:
         answer = _parse(path, mime, charset, limits)

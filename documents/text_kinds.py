@@ -249,8 +249,14 @@ def _with_headings(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Row]]:
     return rows
 
 
+def svg_rows(text: str) -> Iterator[Row]:
+    """Yield the texts of a drawing, its title as a heading."""
+    yield from html_rows(re.sub(r"</?(?:\w+:)?svg\b[^>]*>", " ", text))
+
+
 READERS: Final[dict[str, Callable[[str], Iterator[Row]]]] = {
     mt.HTML: html_rows,
+    mt.SVG: svg_rows,
     mt.MARKDOWN: markdown_rows,
     mt.JSON: json_rows,
     mt.JSON_LINES: json_rows,

@@ -83,7 +83,7 @@ def draft_of(part: Part, read: ReadDocument, fetch: Fetch) -> Draft:
             rows, reading = _passages(part, fetched, read)
             return Draft.of(part.first_id, rows, reading=reading)
         rows, reading = [_media(part, fetched)], None
-        if is_picture(fetched.mime_type):
+        if is_picture(fetched.mime_type) or fetched.mime_type == mime_types.SVG:
             with suppress(Unreadable):  # a picture is remembered by name and description in any case
                 passages, reading = _passages(part, fetched, read, first=1)
                 rows += passages

@@ -108,6 +108,7 @@ def test_a_text_of_rare_characters_is_doubtful_if_it_is_wrong() -> None:
         ("html-div-lost.html", "Keeping a quokka needs the written consent of the landlord.", "Lease"),
         ("html-div-lost.html", "Three months", "Lease"),
         ("html-div-start.html", "The valve is here", "Cellar"),
+        ("pic.svg", "The valve is here", "Cellar plan"),
     ],
 )
 def test_a_text_is_under_its_heading(name: str, text: str, heading: str) -> None:

@@ -142,6 +142,14 @@ def test_values_between_tabs_may_have_commas() -> None:
     assert rows(mt.TSV, "a,b\tc\n1\t2\n") == [(T, "a,b | c\n1 | 2")]
 
 
+def test_the_texts_of_a_drawing() -> None:
+    svg = (
+        "<?xml version='1.0'?><svg xmlns='x'><title>Plan</title><style>.a{}</style><defs><path d='M0'/></defs>"
+        "<text x='1'>The <tspan>valve</tspan></text><desc>Room &#x4f1a;</desc></svg>"
+    )
+    assert rows(mt.SVG, svg) == [(H, "Plan"), (P, "The"), (P, "valve"), (P, "Room 会")]
+
+
 def test_yaml() -> None:
     text = 'boiler:\n  # below the stairs\n  note: "H\\xE4user"\nname: x\nbad: "\\q\n'
     assert rows(mt.YAML, text.replace('bad: "\\q\n', "")) == [

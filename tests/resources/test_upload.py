@@ -94,6 +94,12 @@ def test_the_encoding_that_the_part_declares_is_used(alice: Person, encoding: st
         assert content.headers["Content-Type"] == stored
 
 
+def test_the_texts_of_a_drawing_are_found(alice: Person) -> None:
+    drawing = b"<svg xmlns='http://www.w3.org/2000/svg'><title>Cellar plan</title><text>The valve is here</text></svg>"
+    session_id = upload(alice, drawing, "plan.svg").json()["session_id"]
+    assert Memory.objects.filter(session__session_id=session_id, text__contains="The valve is here").exists()
+
+
 def test_respond_async_returns_before_the_ingestion(alice: Person) -> None:
     response = Form().file(b"Some text.").post(alice.client, Prefer="wait=5, respond-async")
     assert response.status_code == 202
