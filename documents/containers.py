@@ -225,10 +225,10 @@ def _payload(part: Message) -> bytes:
 
 
 def _text(data: bytes, charset: str | None) -> str:
-    """Return the text of bytes with a declared encoding, which those of seven bits need."""
-    if charset and data.isascii():
-        with suppress(LookupError, UnicodeError):
-            return clean(data.decode(charset))
+    """Return the text of bytes with a declared encoding. Mail alone has UTF-7, which looks like ASCII."""
+    if charset and charset.lower() in {"utf-7", "unicode-1-1-utf-7"}:
+        with suppress(UnicodeError):
+            return clean(data.decode("utf-7"))
     return decode(data, declared=charset)
 
 

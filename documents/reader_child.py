@@ -50,7 +50,7 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
     if mime in mt.CONTAINERS:
         if mime == mt.ZIP:
             guards.check_zip(data, mime, limits)
-        tree = Tree(lambda *part: _rows_of_part(*part, limits, is_shallow=is_shallow), limits)
+        tree = Tree(lambda part, kind, label: _rows_of_part(part, kind, label, limits, is_shallow=is_shallow), limits)
         rows, cut = bounded(tree.rows(data, mime), limits)
         return answer("mail" if mime != mt.ZIP else "zip", rows, [cut, *tree.notes])
     parsed = _parse(data, mime, limits)

@@ -18,7 +18,7 @@ from documents import mime_types as mt
 from documents.html import html_rows
 from documents.rows import EMPTY_LINES, Row, paragraphs
 
-_DATA: Final = re.compile(r"(?:data:[\w/+.-]{1,80};base64,)?[A-Za-z0-9+/=]{400,}")
+DATA: Final = re.compile(r"(?:data:[\w/+.-]{1,80};base64,)?[A-Za-z0-9+/=]{400,}")
 """Files written as text (base64)."""
 _FRONT_MATTER: Final = re.compile(r"---[^\S\n]*\n(.*?)\n(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
 _MARKDOWN: Final = MarkdownIt("commonmark").enable("table").disable("inline")
@@ -60,7 +60,7 @@ def _markdown_block(token: Token, source: str) -> Iterator[Row]:
         rows = (line.strip().strip("|").strip() for line in source.split("\n"))
         yield "table", None, "\n".join(row for row in rows if row.strip("|-: "))
     elif source.strip():
-        yield "paragraph", None, _DATA.sub("", source).strip("\n").rstrip()
+        yield "paragraph", None, DATA.sub("", source).strip("\n").rstrip()
 
 
 def _plain(markdown: str) -> str:
@@ -117,7 +117,7 @@ def _values(value: Any) -> Iterator[Row]:
 def _scalar(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "" if value is None else str(value).lower()
-    return _DATA.sub("", value).strip()
+    return DATA.sub("", value).strip()
 
 
 def notebook_rows(text: str) -> Iterator[Row]:
@@ -145,7 +145,7 @@ def _cell_rows(cell: dict[str, Any]) -> Iterator[Row]:
         data = output.get("data", output)
         texts = [output.get("text"), data.get("text/plain"), data.get("text/markdown"), output.get("traceback")]
         found = next((_joined(one) for one in texts if one), "")
-        yield from paragraphs(_DATA.sub("", _TERMINAL.sub("", found)))
+        yield from paragraphs(DATA.sub("", _TERMINAL.sub("", found)))
 
 
 def _joined(text: str | list[str]) -> str:

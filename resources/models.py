@@ -31,7 +31,8 @@ def check_reading(value: Any) -> None:
         stored = TypeAdapter(Reading).validate_python(value)
     except pydantic.ValidationError as error:
         raise ValidationError(_("must be what was read of a file")) from error
-    if orjson.loads(orjson.dumps(stored.as_json())) != value:  # tuples are lists in JSON
+    is_equal = orjson.loads(orjson.dumps(stored.as_json())) == value  # tuples are lists in JSON
+    if not is_equal or not 0 <= (stored.certainty or 0) <= 1:
         raise ValidationError(_("must be what was read of a file"))
 
 

@@ -150,6 +150,12 @@ class FileReading(BaseModel):
     characters: int = Field(description="The length of its text.", examples=[5120])
     pages: int | None = Field(description="The number of its pages or slides; null if it has none.", examples=[3])
     pages_read: int | None = Field(description="How many of them were read.", examples=[2])
+    encoding: str | None = Field(None, description="The encoding of a text; null for other formats.", examples=[None])
+    certainty: float | None = Field(
+        None,
+        description="How certain the encoding is, from 0 to 1; 1 if it is declared or has no rival.",
+        examples=[None],
+    )
     is_partial: bool = Field(description="True if text of the file is missing.", examples=[True])
     notes: list[ReadingNote] = Field(description="The gaps and doubts.")
 

@@ -15,6 +15,9 @@ from documents.document import DEFAULT_LIMITS
 from documents.ocr_child import _mean
 from documents.reader import read_document
 from documents.reading import MAX_NAMES, Note, Reading, lost_words, notes_of, sentence
+from documents.rows import paragraphs
+from documents.text_child import read as read_text
+from documents.text_kinds import READERS
 from tests.documents import small_files
 from tests.documents.small_files import needs_small_files
 
@@ -118,3 +121,48 @@ def test_pages_that_are_badly_recognized_are_doubtful(recognized: Callable[..., 
 def test_pages_that_cannot_be_recognized_are_skipped(recognized: Callable[..., Reading | None]) -> None:
     reading = recognized({"page": 1, "of": 1, "lines": [], "failed": True})
     assert reading == Reading("rapidocr", 0, 1, 0, (Note("pages_skipped", 1, ("1",)),))
+
+
+def test_a_text_in_a_doubtful_encoding_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes("Grüße".encode("cp1252"))
+    reading = read_document(path, mt.PLAIN).reading
+    assert reading is not None
+    assert (reading.certainty or 1) < 0.5
+    assert reading.notes == (Note("encoding_doubtful", 1, (str(reading.encoding),)),)
+    assert not reading.is_partial
+    assert read_document(path, f"{mt.PLAIN}; charset=latin1").reading == Reading(
+        "text", 5, encoding="cp1252", certainty=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "mime", "parser"),
+    [
+        ("a.html", mt.HTML, "html"),
+        ("a.md", mt.MARKDOWN, "markdown"),
+        ("a.json", mt.JSON, "json"),
+        ("a.svg", mt.SVG, "svg"),
+        ("a.csv", mt.CSV, "csv"),
+        ("a.ipynb", mt.NOTEBOOK, "notebook"),
+    ],
+)
+def test_a_text_with_a_grammar_says_its_parser_and_what_was_cut(
+    tmp_path: Path, name: str, mime: str, parser: str
+) -> None:
+    path = tmp_path / name
+    path.write_text("one two\n\nthree four\n\nfive")
+    reading = read_document(path, mime).reading
+    assert reading is not None
+    assert (reading.parser, reading.encoding, reading.certainty, reading.notes) == (parser, "utf-8", 1, ())
+    document = read_document(path, mime, limits=replace(DEFAULT_LIMITS, text_bytes=6))
+    assert document.truncated
+    assert document.reading is not None
+    assert document.reading.notes == (Note("text_cut", 6),)
+
+
+def test_a_text_whose_words_are_lost_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("documents.text_child.signal.setitimer", lambda *_: None)
+    monkeypatch.setitem(READERS, mt.MARKDOWN, lambda text: paragraphs(text.partition("\n")[0]))
+    answer = read_text(b"One\n\nTwo words, see [there](https://example.org/a/b).", mt.MARKDOWN, None, DEFAULT_LIMITS)
+    assert answer["notes"] == [{"code": "words_lost", "count": 4, "names": ()}]

@@ -122,7 +122,13 @@ def test_a_purge_removes_the_names_of_parts(alice: Person, read_as: Callable[[Re
 def test_only_readings_can_be_imported() -> None:
     stored = PARTIAL.as_json()
     check_reading(stored)
-    changes: list[dict[str, Any]] = [{"parser": 1}, {"notes": 1}, {"is_partial": False}, {"pages": "3"}]
+    changes: list[dict[str, Any]] = [
+        {"parser": 1},
+        {"notes": 1},
+        {"is_partial": False},
+        {"pages": "3"},
+        {"certainty": 2.0},
+    ]
     changes.append({"notes": [{"code": "unknown", "count": 1, "names": []}]})
     for wrong in ([], {}, *({**stored, **change} for change in changes)):
         with pytest.raises(ValidationError):
