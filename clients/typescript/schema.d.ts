@@ -1994,6 +1994,18 @@ export interface components {
              */
             pages_read: number | null;
             /**
+             * Encoding
+             * @description The encoding of a text; null for other formats.
+             * @example null
+             */
+            encoding?: string | null;
+            /**
+             * Certainty
+             * @description How certain the encoding is, from 0 to 1; 1 if it is declared or has no rival.
+             * @example null
+             */
+            certainty?: number | null;
+            /**
              * Is Partial
              * @description True if text of the file is missing.
              * @example true
@@ -2964,9 +2976,7 @@ export interface components {
             category: string;
         } | {
             importance: number;
-        } | {
-            expires_at: string | null;
-        };
+        } | unknown;
         /**
          * UserMemoryPatch
          * @description Changes of the user document.
@@ -3728,7 +3738,7 @@ export interface components {
              * @example pages_without_text
              * @enum {string}
              */
-            code: "text_cut" | "blocks_cut" | "words_lost" | "pages_skipped" | "pages_without_text" | "parts_skipped" | "images_skipped" | "recognition_doubtful";
+            code: "text_cut" | "blocks_cut" | "words_lost" | "pages_skipped" | "pages_without_text" | "parts_skipped" | "images_skipped" | "recognition_doubtful" | "encoding_doubtful";
             /**
              * Count
              * @description How many pages, parts, images or words; of a text that was cut, the limit.

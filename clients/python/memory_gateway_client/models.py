@@ -790,6 +790,10 @@ class FileReading(Model):
     """The number of its pages or slides; null if it has none."""
     pages_read: int | None
     """How many of them were read."""
+    encoding: str | None = None
+    """The encoding of a text; null for other formats."""
+    certainty: float | None = None
+    """How certain the encoding is, from 0 to 1; 1 if it is declared or has no rival."""
     is_partial: bool
     """True if text of the file is missing."""
     notes: list[ReadingNote]
