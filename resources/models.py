@@ -3,7 +3,6 @@ from __future__ import annotations
 import uuid
 from typing import Any, Final
 
-import orjson
 import pydantic
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -31,8 +30,7 @@ def check_reading(value: Any) -> None:
         stored = TypeAdapter(Reading).validate_python(value)
     except pydantic.ValidationError as error:
         raise ValidationError(_("must be what was read of a file")) from error
-    is_equal = orjson.loads(orjson.dumps(stored.as_json())) == value  # tuples are lists in JSON
-    if not is_equal or not 0 <= (stored.certainty or 0) <= 1:
+    if stored.as_json() != value or not 0 <= (stored.certainty or 0) <= 1:
         raise ValidationError(_("must be what was read of a file"))
 
 

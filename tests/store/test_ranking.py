@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from store.search.ranking import (
 )
 from store.search.snapshot import Postings, Snapshot
 from store.text.pronouns import CONTINUATION_SIGN
+from store.types import Owner
 from tests.conftest import Person
 from tests.store.conftest import remember, search
 
@@ -70,6 +72,7 @@ def snapshot(terms: Sequence[str], documents: Sequence[Document], *, count: int,
         postings += [(terms.index(term), row, held.count(term)) for term in sorted(set(held)) if term in terms]
     columns = np.array(sorted(postings), np.int64).reshape(-1, 3).T
     return Snapshot(
+        owner=Owner(UUID(int=1), "alice"),
         documents=count,
         tokens=tokens,
         facts=facts,
