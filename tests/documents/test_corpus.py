@@ -37,12 +37,17 @@ def test_the_text_of_a_document_is_read(sample: Sample) -> None:
 
 @_of("empty", "media")
 def test_files_without_text_give_empty_documents(sample: Sample) -> None:
+    if sample.path.suffix == ".svg":
+        assert _read(sample).text == "Test SVG image"
+        return
     assert _read(sample) == Document(())
 
 
 @_of("limit")
 def test_unreadable_files_are_rejected_with_an_explanation(sample: Sample) -> None:
-    if sample.path.suffix == ".zip":  # read if the operator allows it, but not archives inside
+    if (
+        sample.path.suffix == ".zip" and "corrupted" not in sample.path.name
+    ):  # read if the operator allows it, but not archives inside
         reading = _read(sample).reading
         assert reading is not None
         assert "parts_skipped" in [note.code for note in reading.notes]

@@ -24,7 +24,7 @@ def test_without_uploads_the_list_is_empty(alice: Person) -> None:
 def test_it_returns_the_documented_fields(alice: Person) -> None:
     resource = stored_resource(alice, title="合同文件", status="extracted")
     (item,) = Client().get("/resources", alice.credentials).json()["resources"]
-    others = ["deleted_at", "error_message", "size_bytes", "sha256", "app_id", "project_id", "remote"]
+    others = ["deleted_at", "error_message", "size_bytes", "sha256", "app_id", "project_id", "remote", "reading"]
     assert list(item) == [*DOCUMENTED, *others]
     assert item["remote"] == {"state": "off", "since": None, "detail": None}
     assert item["uri"] == f"resource://alice/{resource.resource_id}"
