@@ -337,7 +337,7 @@ def test_a_wrong_header_is_401_before_the_body(alice: Person, storage: Path) -> 
 def test_a_form_with_credentials_of_another_user_than_the_header_is_refused(
     alice: Person, bob: Person, storage: Path
 ) -> None:
-    assert Form().file(b"Some text.").text("user_id", "bob").post(alice.client).status_code == 401
+    assert Form().file(b"Some text.").text("user_id", "bob").post(alice.client).status_code == 403
     both = Form().file(b"Some text.").text("user_id", "bob").text("user_key", bob.user_key)
     assert both.post(alice.client).status_code == 400
     assert_nothing_kept(storage)
