@@ -45,9 +45,8 @@ def test_files_without_text_give_empty_documents(sample: Sample) -> None:
 
 @_of("limit")
 def test_unreadable_files_are_rejected_with_an_explanation(sample: Sample) -> None:
-    if (
-        sample.path.suffix == ".zip" and "corrupted" not in sample.path.name
-    ):  # read if the operator allows it, but not archives inside
+    # An archive is read if the operator allows it, but not the archives in it.
+    if sample.path.suffix == ".zip" and "corrupted" not in sample.path.name:
         reading = _read(sample).reading
         assert reading is not None
         assert "parts_skipped" in [note.code for note in reading.notes]
