@@ -81,10 +81,10 @@ def require_visible(principal: Principal, owner: Owner, session_id: str) -> None
 def require_own_session(owner: Owner, session_id: str) -> None:
     """Check a session id. Raises: `NotFound` for an invalid one, and for one that names another user."""
     try:
-        check_session_id(session_id)
+        session_id = check_session_id(session_id)
     except ValueError:
         raise NotFound(_("There is no such session.")) from None
-    if parse_session_id(session_id).user_id not in {None, owner.user_id}:
+    if parse_session_id(session_id).user_id not in {None, owner.session_name}:
         raise NotFound(_("There is no such session."))
 
 

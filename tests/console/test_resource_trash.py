@@ -113,5 +113,5 @@ def test_a_session_is_not_restored_before_its_file(admin_client: Client, alice: 
     call(alice, "delete", f"/resources/{resource['resource_id']}")
     data = {"do": "restore", "id": tombstone}
     answer = admin_client.post(reverse("console:trash-sessions"), data, follow=True).content.decode()
-    assert "Sessions of resources in the trash were not restored." in answer
+    assert "Sessions of resources in the trash were not restored: restore the resources." in answer
     assert "0 sessions restored" in answer

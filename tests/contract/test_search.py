@@ -212,7 +212,7 @@ def test_explain_says_why(alice: Caller, conversation: str, chat: str) -> None:
         ("include_profile", "yes"),
         ("enable_llm_rerank", "yes"),
         ("filters", {"user_id": "somebody"}),
-        ("filters", {"NOT": []}),
+        ("filters", {"NOT": 5}),
         ("agent_id", "no spaces"),
         ("app_id", ""),
         ("project_id", ".."),

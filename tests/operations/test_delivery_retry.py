@@ -30,7 +30,7 @@ from remote.models import OutboxEntry
 from resources.models import Attachment, Resource
 from store.models import Memory, Session
 from store.port import AddResult
-from store.types import Message, Owner
+from store.types import KEPT, Message, NewExpiry, Owner
 from tests.conftest import Person
 from tests.fake_engine import RecordingEngine
 from tests.remote.conftest import NOON
@@ -246,7 +246,9 @@ class RejectingEngine(RecordingEngine):
         super().__init__()
         self._before = before
 
-    def add(self, owner: Owner, session_id: str, messages: Sequence[Message]) -> AddResult:
+    def add(
+        self, owner: Owner, session_id: str, messages: Sequence[Message], expires_at: NewExpiry = KEPT
+    ) -> AddResult:
         self._before()
         raise EngineRefused("no")
 

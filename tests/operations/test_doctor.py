@@ -71,6 +71,7 @@ def test_a_healthy_gateway_has_no_problem(alice: Person, storage: Path) -> None:
         "engine",
         "deliveries",
         "clock",
+        "readings",
         "disk",
     }
     assert statuses["files"] == statuses["index"] == statuses["engine"] == ["ok"]

@@ -200,7 +200,7 @@ from accounts.audit import Actor
 
 user = services.create_user("alice", actor=Actor.command("tests")).key.user
 for number in range(4000):
-    services._save_key(user, f"uk_{number:043}", label="", expires_at=None, actor=Actor.command("tests"))
+    services._save_key(user, f"uk_{number:043}", services.Grant(), actor=Actor.command("tests"))
 """
 
 

@@ -291,6 +291,7 @@ def test_every_app_has_its_tasks_declared() -> None:
         "ingest_pending": "ingestion",
         "deliver_webhooks": "webhooks",
         "maintain": "maintenance",
+        "end_expired": "maintenance",
         "run_jobs": "jobs",
         "retry_deliveries": "deliveries",
         "delete_in_engine": "deliveries",
