@@ -217,7 +217,11 @@ class ResourceItem(BaseModel):
     project_id: ProjectId
     remote: RemoteView = Field(description="How far the file is at the remote.")
     reading: FileReading | None = Field(
-        None, description="The report on the reading; null before it, or if a remote or an older version read the file."
+        None,
+        description="The report on the reading; null before it, or if a remote or an older version read the file.",
+        examples=[
+            {"parser": "text", "characters": 59, "pages": None, "pages_read": None, "is_partial": False, "notes": []}
+        ],
     )
 
 
