@@ -490,7 +490,9 @@ class Walk(RuleBasedStateMachine):
         if name != owner:
             other = self.subjects[owner].user_id
             self.call(name, "delete", "/users/{user_id}", f"{other}?confirm=erase:{other}", expect=404)
-            self.call(name, "delete", "/users", query_params={"user_id": other, "confirm": f"erase:{other}"}, expect=403)
+            self.call(
+                name, "delete", "/users", query_params={"user_id": other, "confirm": f"erase:{other}"}, expect=403
+            )
 
 
 def _file(filename: str, text: str) -> SimpleUploadedFile:

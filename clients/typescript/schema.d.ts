@@ -1153,7 +1153,11 @@ export interface components {
              * @description The id of the memory. Absent for an error.
              */
             id?: string | null;
-            /** Action */
+            /**
+             * Action
+             * @description What was done. Absent for an error.
+             * @example created
+             */
             action?: ("created" | "updated" | "unchanged") | null;
             /**
              * Redacted
@@ -2976,7 +2980,9 @@ export interface components {
             category: string;
         } | {
             importance: number;
-        } | unknown;
+        } | {
+            expires_at: string | null;
+        };
         /**
          * UserMemoryPatch
          * @description Changes of the user document.
@@ -4041,7 +4047,19 @@ export interface components {
             project_id: string;
             /** @description How far the file is at the remote. */
             remote: components["schemas"]["RemoteView"];
-            /** @description The report on the reading; null before it, or if a remote or an older version read the file. */
+            /**
+             * @description The report on the reading; null before it, or if a remote or an older version read the file.
+             * @example {
+             *       "certainty": 1,
+             *       "characters": 59,
+             *       "encoding": "utf-8",
+             *       "is_partial": false,
+             *       "notes": [],
+             *       "pages": null,
+             *       "pages_read": null,
+             *       "parser": "text"
+             *     }
+             */
             reading?: components["schemas"]["FileReading"] | null;
         };
         /**
@@ -5581,6 +5599,7 @@ export interface components {
             /**
              * Expires At
              * @description When it expired, or would have. Absent without a time.
+             * @example null
              */
             expires_at?: string | null;
         };

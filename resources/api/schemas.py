@@ -220,7 +220,16 @@ class ResourceItem(BaseModel):
         None,
         description="The report on the reading; null before it, or if a remote or an older version read the file.",
         examples=[
-            {"parser": "text", "characters": 59, "pages": None, "pages_read": None, "is_partial": False, "notes": []}
+            {
+                "parser": "text",
+                "characters": 59,
+                "pages": None,
+                "pages_read": None,
+                "encoding": "utf-8",
+                "certainty": 1.0,
+                "is_partial": False,
+                "notes": [],
+            }
         ],
     )
 

@@ -425,7 +425,13 @@ def follows(asked: str, older: str, newer: str) -> Link | None:  # noqa: C901, P
             return None
         is_alike = bool(old.kinds & new.kinds or (old.names and new.names - old.names))
         frame = _frame(older, newer)
-        if frame and is_alike and not old.others and _IS_ONE.match(fold_in_place(frame)) and not _SEVERAL_NOUN.search(frame):
+        if (
+            frame
+            and is_alike
+            and not old.others
+            and _IS_ONE.match(fold_in_place(frame))
+            and not _SEVERAL_NOUN.search(frame)
+        ):
             return Link(relation, "single value", "high")
         return Link(relation, "same words", "low") if is_alike or frame else None
     return Link(relation, "change", "high")

@@ -384,7 +384,9 @@ class TrashItem(BaseModel):
     state: Literal["trashed", "expired"] | None = Field(
         None, description="`expired`: its time passed.", examples=["trashed"]
     )
-    expires_at: Time | None = Field(None, description="When it expired, or would have. Absent without a time.")
+    expires_at: Time | None = Field(
+        None, description="When it expired, or would have. Absent without a time.", examples=[None]
+    )
 
 
 class TrashPage(BaseModel):
