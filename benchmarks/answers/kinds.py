@@ -27,7 +27,7 @@ _SMALL_TALK: Final = (
 
 
 class Kind(NamedTuple):
-    """A kind of cases. `targets` are the least shares of cases by measure, of the own cases and of those that others wrote."""
+    """A kind of cases. `targets`: the least shares of cases by measure, of the own and of those that others wrote."""
 
     name: str
     tell_and_ask: Callable[[Person, Case], Shown]
