@@ -12,6 +12,7 @@ from accounts.api.authentication import caller
 from accounts.api.openapi import RequiredBodies, problems, request_body, success
 from accounts.api.schemas import ScopedBody
 from accounts.audit import Actor
+from accounts.bound_keys import agent_of
 from accounts.scopes import SEARCH
 from agents.tools.caller import Caller
 from agents.tools.context import MAX_TOKENS, make_context
@@ -20,7 +21,7 @@ from core.ids import Name
 from core.rest import WHOLE, parse
 from core.times import isoformat
 from memories.api.schemas.search import ConversationId, Query
-from memories.services.lookup import agent_of, owner_of
+from memories.services.lookup import owner_of
 
 
 class ContextBody(ScopedBody):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from accounts.audit import Actor
+from accounts.bound_keys import agent_of
 from accounts.models import Principal
 from accounts.scopes import UNLIMITED
 from core.errors import InvalidInput, NotFound
@@ -12,7 +13,7 @@ from core.ids import check_name, check_new_session_id
 from core.messages import Translatable as _
 from core.rest import Forbidden
 from memories.services import lookup
-from memories.services.lookup import MemoryRef, agent_of
+from memories.services.lookup import MemoryRef
 from memories.services.search_log import Interface
 from store.models import MANUAL_ORIGINS
 from store.types import Owner, StoredMemory

@@ -1155,7 +1155,7 @@ export interface components {
             id?: string | null;
             /**
              * Action
-             * @description What was done. Absent for an error.
+             * @description Whether it was created, updated or left as it was. Absent for an error.
              * @example created
              */
             action?: ("created" | "updated" | "unchanged") | null;

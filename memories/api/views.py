@@ -29,6 +29,7 @@ from accounts.api.openapi import (
 from accounts.api.preconditions import conditional, if_unchanged, not_modified
 from accounts.api.schemas import ChatId, ScopedQuery
 from accounts.audit import Actor
+from accounts.bound_keys import agent_of
 from accounts.models import IdempotencyKey, Principal
 from accounts.profile_entries import ProfileEntry, Question
 from accounts.scopes import ADD, DECIDE, SEARCH
@@ -51,7 +52,7 @@ from memories.services import decisions, lookup
 from memories.services.add import add, flush
 from memories.services.excerpts import Budget
 from memories.services.links import links_of
-from memories.services.lookup import MemoryRef, agent_of, owner_of, ref_of, require_visible
+from memories.services.lookup import MemoryRef, owner_of, ref_of, require_visible
 from memories.services.manual import Source, StoredFact, store_fact
 from memories.services.search_log import logged_search
 from memories.services.zones import filters_now, unknown_zone

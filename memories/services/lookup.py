@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from accounts.bound_keys import app_of
 from accounts.models import MemoryUser, Principal
 from accounts.profile_entries import ADDRESSES
 from core.errors import Conflict, InvalidInput, NotFound
@@ -41,20 +42,6 @@ class MemoryRef:
 def owner_of(principal: Principal, app_id: str = "default", project_id: str = "default") -> Owner:
     """Return the owner in a scope. A key that is bound to an application is in its scopes. Raises: `Forbidden`."""
     return Owner(principal.user_pk, principal.user_id, app_of(principal, app_id) or app_id, project_id)
-
-
-def app_of(principal: Principal, app_id: str | None) -> str | None:
-    """Return the application of a request: that to which the key is bound, if it is. Raises: `Forbidden`."""
-    if principal.app_id and app_id not in {None, "default", principal.app_id}:
-        raise Forbidden(_("The API key is bound to the application %(app_id)s.", app_id=principal.app_id))
-    return principal.app_id or app_id
-
-
-def agent_of(principal: Principal, agent_id: str | None) -> str | None:
-    """Return the agent of a request: that to which the key is bound, if it is. Raises: `Forbidden`."""
-    if principal.agent_id and agent_id not in {None, "", principal.agent_id}:
-        raise Forbidden(_("The API key is bound to the agent %(agent_id)s.", agent_id=principal.agent_id))
-    return principal.agent_id or agent_id
 
 
 def ref_of(principal: Principal, ref: MemoryRef) -> MemoryRef:

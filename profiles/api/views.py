@@ -22,6 +22,7 @@ from accounts.api.openapi import (
 from accounts.api.preconditions import conditional, not_modified
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.audit import Actor
+from accounts.bound_keys import agent_of
 from accounts.models import IdempotencyKey
 from accounts.scopes import DECIDE, SEARCH
 from core.errors import NotFound
@@ -30,7 +31,6 @@ from core.preconditions import preconditions_of
 from core.rest import parse, parse_query
 from core.times import isoformat
 from core.token_estimates import estimated_tokens
-from memories.services.lookup import agent_of
 from profiles import services
 from profiles.api import schemas
 from profiles.documents import Document

@@ -18,6 +18,7 @@ from accounts.api.openapi import NOT_MODIFIED, path_parameter, problems, query_p
 from accounts.api.preconditions import conditional, if_unchanged, not_modified
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from accounts.audit import Actor
+from accounts.bound_keys import app_of
 from accounts.models import Principal
 from accounts.scopes import FILES
 from core.errors import InvalidInput, UnsupportedType, existing
@@ -26,7 +27,6 @@ from core.messages import Translatable as _
 from core.preconditions import etag_of
 from core.rest import JsonParser, parse, parse_query
 from core.times import isoformat, isoformat_or_none
-from memories.services.lookup import app_of, owner_of
 from remote import queries as remote
 from remote.queries import RemoteState
 from resources import queries, services
@@ -34,6 +34,7 @@ from resources.api import schemas
 from resources.api.downloads import download
 from resources.api.multipart import FILE_FIELD, UploadParser
 from resources.models import Resource
+from store.types import Owner
 
 _PREFER = OpenApiParameter(
     "Prefer",
@@ -88,7 +89,8 @@ class ResourceViewSet(ViewSet):
         if not isinstance(incoming, services.IncomingFile):
             raise InvalidInput.of_field(FILE_FIELD, _("is required"))
         is_async = _wants_async(request)
-        owner = owner_of(principal, fields.app_id, fields.project_id)
+        app_id = app_of(principal, fields.app_id) or fields.app_id
+        owner = Owner(principal.user_pk, principal.user_id, app_id, fields.project_id)
         metadata = services.Upload(
             title=fields.title or None,
             description=fields.description or None,
@@ -260,7 +262,7 @@ class ExternalViewSet(ViewSet):
             sha256=body.digest,
             title=body.title or None,
             description=body.description or None,
-            app_id=owner_of(principal, body.app_id).app_id,
+            app_id=app_of(principal, body.app_id) or body.app_id,
             project_id=body.project_id,
             wait_seconds=0.0 if is_async else None,
         )

@@ -59,12 +59,12 @@ def state_of(text: str) -> str:
 
 
 def test_a_message_expires_and_others_of_its_session_stay(alice: Person, step: Callable[..., None]) -> None:
-    add(alice, message(alice, SECRET, expires_at=later(hours=1)), message(alice, "the safe is grey", timestamp=2))
-    assert sorted(texts(search(alice, "safe", **ALL))) == ["the safe is grey", SECRET]
+    add(alice, message(alice, SECRET, expires_at=later(hours=1)), message(alice, "the safe is gray", timestamp=2))
+    assert sorted(texts(search(alice, "safe", **ALL))) == ["the safe is gray", SECRET]
     step(minutes=59)
     assert len(texts(search(alice, "safe", **ALL))) == 2
     step(minutes=1)
-    assert texts(search(alice, "safe", **ALL)) == ["the safe is grey"]
+    assert texts(search(alice, "safe", **ALL)) == ["the safe is gray"]
     assert state_of(SECRET) == State.EXPIRED
     event = AuditEvent.objects.get(action="memory.expire")
     assert (event.actor_kind, event.actor, event.user_id) == ("system", "expiry", "alice")

@@ -514,7 +514,7 @@ class BulkResult(Model):
     id: str | None = None
     """The id of the memory. Absent for an error."""
     action: str | None = None
-    """What was done. Absent for an error."""
+    """Whether it was created, updated or left as it was. Absent for an error."""
     redacted: dict[str, int] | None = None
     """The number of values that were masked, by kind. Absent if there are none."""
     code: str | None = None

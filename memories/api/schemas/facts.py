@@ -167,7 +167,11 @@ class BulkResult(BaseModel):
     index: int = Field(description="Its position in the request, from 0.", examples=[0])
     status: int = Field(description="The HTTP status that it would have alone.", examples=[201])
     id: MemoryId | None = Field(None, description="The id of the memory. Absent for an error.")
-    action: ActionName | None = Field(None, description="What was done. Absent for an error.", examples=["created"])
+    action: ActionName | None = Field(
+        None,
+        description="Whether it was created, updated or left as it was. Absent for an error.",
+        examples=["created"],
+    )
     redacted: Redacted = None
     code: str | None = Field(None, description="The error for programs. Absent without one.", examples=[None])
     detail: str | None = Field(
