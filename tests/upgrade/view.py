@@ -25,6 +25,8 @@ _SHOWN = (
     "tool_calls", "tool_call_id", "agent_id", "timestamp_ms", "override_id", "deleted_at",
 )  # fmt: skip
 _SESSION = ("session_id", "kind", "memories", "pending", "deleted_at")
+_NEW_IN_TRASH = {"state", "expires_at"}
+"""Fields that the older version did not show."""
 _RESOURCE = ("resource_id", "session_id", "filename", "title", "status", "content_type", "size_bytes", "sha256")
 View = dict[str, Any]
 
@@ -106,7 +108,7 @@ def _scope(client: Reader, scope: tuple[str, str], marks: Iterable[str]) -> View
         "scope": list(scope),
         "listed": sorted(str(client.known(row["id"])) for row in rows),
         "trash": sorted(
-            ({**row, "memory_id": client.known(row["memory_id"])} for row in trash),
+            ({**_only(row, row.keys() - _NEW_IN_TRASH), "memory_id": client.known(row["memory_id"])} for row in trash),
             key=lambda row: str(row["tombstone_id"]),
         ),
         "sessions": sorted((_only(row, _SESSION) for row in sessions), key=lambda row: str(row["session_id"])),
