@@ -41,24 +41,26 @@ def inspector(target: list[str]) -> Inspect:
     return run
 
 
-def over_http(user: User) -> Inspect:
-    return inspector([
-        f"{user.server.url}/mcp", "--transport", "http", "--header", f"Authorization: Bearer {user.key}"
-    ])  # fmt: skip
+def over_http(user: User, *, is_whole: bool = False) -> Inspect:
+    address = f"{user.server.url}/mcp{'?tools=all' if is_whole else ''}"
+    return inspector([address, "--transport", "http", "--header", f"Authorization: Bearer {user.key}"])
 
 
-def over_stdio(user: User) -> Inspect:
+def over_stdio(user: User, *, is_whole: bool = False) -> Inspect:
     """Start the gateway by `env`, which sets its variables: the inspector does not pass empty ones on."""
     prefixes = ("MEMORY_GATEWAY_", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")
     variables = [f"{name}={value}" for name, value in user.server.env.items() if name.startswith(prefixes)]
     command = [sys.executable, str(PROJECT / "manage.py"), "mcp", "--user", user.user_id]
+    command += ["--all-tools"] if is_whole else []
     return inspector([str(shutil.which("env")), *variables, *command])
 
 
 # Over stdio each call starts a gateway.
 @pytest.mark.parametrize("transport", [over_http, pytest.param(over_stdio, marks=pytest.mark.torture)])
-def test_the_inspector_calls_every_tool(user: User, transport: Callable[[User], Inspect]) -> None:
-    call_every_tool(transport(user), user)
+def test_the_inspector_calls_every_tool(user: User, transport: Callable[..., Inspect]) -> None:
+    """It refuses to call a tool that is not listed."""
+    assert [tool["name"] for tool in transport(user)("--method", "tools/list", "--strict")["tools"]] == SHORT_LIST
+    call_every_tool(transport(user, is_whole=True), user)
 
 
 def test_the_inspector_works_over_stdio(user: User) -> None:
@@ -70,8 +72,8 @@ def test_the_inspector_works_over_stdio(user: User) -> None:
 
 def call_every_tool(inspect: Inspect, user: User) -> None:
     file = user.post("/resources", files={"file": ("note.txt", b"Payment within thirty days.", "text/plain")}).json()
-    assert [tool["name"] for tool in inspect("--method", "tools/list", "--strict")["tools"]] == SHORT_LIST
-    tools = list(TOOLS)
+    tools = [tool["name"] for tool in inspect("--method", "tools/list", "--strict")["tools"]]
+    assert tools == list(TOOLS)
 
     def call(tool: str, **arguments: str) -> dict[str, Any]:
         tools.remove(tool)
