@@ -38,7 +38,7 @@ from core.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from core.localization import language_headers, language_of, localized
 from core.messages import Translatable as _
 from core.preconditions import etag_of, preconditions_of, require_match
-from core.rest import MAX_JSON_BYTES, parse, parse_query
+from core.rest import MAX_JSON_BYTES, Forbidden, parse, parse_query
 from engines.registry import get_engine
 from memories import queries
 from memories.api import rendering
@@ -120,7 +120,7 @@ def _store_item(principal: Principal, item: dict[str, Any]) -> dict[str, Any]:
     """Store a fact of a bulk request. Return its result, also for an error that is of this fact alone."""
     try:
         stored = _store(principal, parse(fact_schemas.FactItem, item), with_similar=False)
-    except (InvalidInput, NotFound, Conflict) as error:
+    except (InvalidInput, NotFound, Conflict, Forbidden) as error:
         problems = [{"field": one.field, "message": localized(one.message)} for one in error.errors]
         return {"status": error.status, "code": error.code, "detail": localized(error.detail), "errors": problems}
     result: dict[str, Any] = {"status": 201 if stored.action == "created" else 200, "id": stored.memory.memory_id}

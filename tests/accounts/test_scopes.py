@@ -225,6 +225,17 @@ def test_a_key_of_an_agent_sees_and_changes_nothing_of_another(alice: Person) ->
     assert send(bot, "get", "/memories?agent_id=other", {}).status_code == 403
 
 
+def test_facts_of_a_key_of_an_agent_are_of_that_agent_and_each_has_its_result(alice: Person) -> None:
+    bot, other = key_of(alice, "add", agent_id="bot"), key_of(alice, "add", agent_id="other")
+    fact = {"text": "The plan is falcon.", "external_id": "plan"}
+    assert send(other, "post", "/memories", fact).json()["action"] == "created"
+    eagle = send(bot, "post", "/memories", {**fact, "text": "The plan is eagle."}).json()
+    assert (eagle["action"], eagle["memory"]["agent_id"], eagle["similar"]) == ("created", "bot", [])
+    facts = [{"text": "Tea is at four."}, {"text": "A forged plan.", "agent_id": "other"}, {"text": "Rain is due."}]
+    results = send(bot, "post", "/memories/bulk", {"memories": facts}).json()["results"]
+    assert [one["status"] for one in results] == [201, 403, 201]
+
+
 def test_a_key_that_only_adds_is_shown_no_memory(alice: Person) -> None:
     invoke(alice, "memory_store", text="Alice drinks green tea every morning")
     adder = key_of(alice, "add")
