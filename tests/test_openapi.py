@@ -259,6 +259,7 @@ FREE = {"/memories/add": {"session_id"}, "/memories/flush": {"session_id"}}
 FITTING: dict[str, Callable[[Any], Any]] = {
     "user_id": lambda _: None,
     "user_key": lambda _: None,
+    "sender_id": lambda _: "bob",
     "cursor": lambda _: None,
     "expires_at": lambda _: None,
     "method": lambda method: method if method in {"keyword", "hybrid"} else None,

@@ -23,6 +23,11 @@ def call(person: RemotePerson, method: str, path: str, **body: Any) -> Any:
     return answer.json()
 
 
+def files(person: RemotePerson) -> list[dict[str, Any]]:
+    """Return the files without their readings: the first migrations kept none."""
+    return [{**one, "reading": None} for one in person.resources()]
+
+
 def test_an_upgrade_keeps_memories_files_and_deletions(tmp_path: Path) -> None:
     with running_server(tmp_path) as server:
         alice = RemotePerson.create(server, "alice")
@@ -31,7 +36,7 @@ def test_an_upgrade_keeps_memories_files_and_deletions(tmp_path: Path) -> None:
         removed = alice.upload("old.txt", b"Parrots are allowed.").json()["resource_id"]
         call(alice, "DELETE", f"/resources/{removed}")
         assert server.manage("purge_trash", "--older-than", "0").returncode == 0
-        before = call(alice, "GET", "/memories"), alice.resources()
+        before = call(alice, "GET", "/memories"), files(alice)
         server.stop()
 
         for app in ("resources", "store"):
@@ -41,7 +46,7 @@ def test_an_upgrade_keeps_memories_files_and_deletions(tmp_path: Path) -> None:
         assert upgraded.returncode == 0, upgraded.stderr
 
         server.start()
-        assert (call(alice, "GET", "/memories"), alice.resources()) == before
+        assert (call(alice, "GET", "/memories"), files(alice)) == before
         assert [one["resource_id"] for one in before[1]] == [kept]
         assert alice.search("dog").json()["results"]
         assert not alice.search("parrots").json()["results"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from store.text.slots import Slot
@@ -53,15 +51,22 @@ def test_questions_about_events_and_reasons_have_no_newer_answer(question: str) 
     assert follows(question, DENTIST, "I have a new dentist, Dr. Kettle.") is None
 
 
+THEME = "Which editor theme does the user prefer?"
+PHONE = "What is the user's phone number?"
+
+
 @pytest.mark.parametrize(
-    ("older", "newer", "expected"),
+    ("asked", "older", "newer", "expected"),
     [
-        ("The user's editor theme is dark.", "The user's editor theme is light.", "high"),
-        ("The user's editor theme is dark.", "The user's editor theme is dark.", None),
+        (PHONE, "The user's phone number is 555 0100.", "The user's phone number is 555 0199.", "high"),
+        (THEME, "The user's editor theme is dark.", "The user's editor theme is light.", "low"),
+        (THEME, "The user's editor theme is dark.", "The user's editor theme is dark.", None),
     ],
 )
-def test_equal_sentences_with_another_value_replace_each_other(older: str, newer: str, expected: Any) -> None:
-    link = follows("Which editor theme does the user prefer?", older, newer)
+def test_only_values_of_one_known_kind_surely_replace_each_other(
+    asked: str, older: str, newer: str, expected: str | None
+) -> None:
+    link = follows(asked, older, newer)
     assert (link.confidence if link else None) == expected
 
 

@@ -297,8 +297,8 @@ const event: { sequence: number } = await verifyWebhook("whsec_", new Headers(),
 await client.memories.search("tea", { scope: ["everything"] });
 // @ts-expect-error no such field
 results[0].unknown;
-// @ts-expect-error messages have a sender
-await client.sessions.add("chat:c_1", [{ role: "user", content: "Hi" }]);
+// @ts-expect-error messages have a role
+await client.sessions.add("chat:c_1", [{ content: "Hi" }]);
 export const status: number = new NotFound(404, "not_found", "No.").status;
 """
 
