@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -244,7 +245,7 @@ def _said_by_alice(message: Any) -> Any:
     if isinstance(content, list):
         file = {"type": "image", "base64": "QUJD"}
         content = [item if item.get("type") == "text" and item.get("text") else file for item in content]
-    labels = {"tags": ["red"], "metadata": {"source": "crm"}}
+    labels = {"tags": ["red"], "metadata": {"source": "crm"}, "expires_at": TOMORROW}
     return {**message, **labels, "content": content, "sender_id": "alice"}
 
 
@@ -255,13 +256,14 @@ def _without_removals(part: Any) -> Any:
     return [_without_removals(item) for item in part] if isinstance(part, list) else part
 
 
+TOMORROW = (datetime.now(UTC) + timedelta(days=1)).isoformat()
 FREE = {"/memories/add": {"session_id"}, "/memories/flush": {"session_id"}}
 FITTING: dict[str, Callable[[Any], Any]] = {
     "user_id": lambda _: None,
     "user_key": lambda _: None,
     "sender_id": lambda _: "bob",
     "cursor": lambda _: None,
-    "expires_at": lambda _: None,
+    "expires_at": lambda _: TOMORROW,
     "method": lambda method: method if method in {"keyword", "hybrid"} else None,
     "label": lambda label: "".join(filter(str.isprintable, label)),
     "filters": lambda tree: tree if isinstance(tree, dict) and _depth(tree) <= filters.MAX_DEPTH else None,
@@ -275,6 +277,7 @@ FITTING: dict[str, Callable[[Any], Any]] = {
     "query": lambda query: query if len(query) % 2 else "payment",
     "session_id": lambda _: None,
     "messages": lambda messages: [_said_by_alice(message) for message in messages],
+    "participants": lambda people: [{**one, "id": one["id"].encode().hex()[:64]} for one in people or []],
     "app_id": lambda _: None,
     "project_id": lambda _: None,
     "source_uri": lambda _: "minio://bucket/contract.txt",
