@@ -162,7 +162,7 @@ class _Key(BaseModel):
     created_at: Time = Field(description="When the key was made.")
     expires_at: Time | None = Field(description="When the key expires; null for never.", examples=[None])
     scopes: list[KeyScope] | None = Field(
-        None, description="What the key may do; null for everything but `controls`.", examples=[None]
+        None, description="The scopes of the key; null for everything but `controls`.", examples=[None]
     )
     app_id: str | None = Field(None, description="The only application that it reads and writes.", examples=[None])
     agent_id: str | None = Field(None, description="The only agent as which it reads and writes.", examples=[None])

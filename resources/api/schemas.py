@@ -133,27 +133,27 @@ _STATUS = "`ingesting` (waiting or running), `extracted` (searchable), `empty` (
 class ReadingNote(BaseModel):
     """Something that was left out of a file's text, or is doubtful."""
 
-    code: NoteCode = Field(description="What it is, for programs.", examples=["pages_without_text"])
+    code: NoteCode = Field(description="The kind of note, for programs.", examples=["pages_without_text"])
     count: int = Field(
-        description="How many pages, parts, images or words; of a text that was cut, the limit.", examples=[1]
+        description="The number of pages, parts, images or words; of a text that was cut, the limit.", examples=[1]
     )
     names: list[str] = Field(description="Page numbers or names of parts, at most 20.", examples=[["2"]])
     message: str = Field(
-        description="What it is, in words.", examples=["Pages without text whose pictures were not read: 1 (2)."]
+        description="The note in words.", examples=["Pages without text whose pictures were not read: 1 (2)."]
     )
 
 
 class FileReading(BaseModel):
     """The report on the reading of a file."""
 
-    parser: str = Field(description="What read the file.", examples=["xberg"])
+    parser: str = Field(description="The name of the parser that read the file.", examples=["xberg"])
     characters: int = Field(description="The length of its text.", examples=[5120])
     pages: int | None = Field(description="The number of its pages or slides; null if it has none.", examples=[3])
-    pages_read: int | None = Field(description="How many of them were read.", examples=[2])
+    pages_read: int | None = Field(description="The number of pages that were read.", examples=[2])
     encoding: str | None = Field(None, description="The encoding of a text; null for other formats.", examples=[None])
     certainty: float | None = Field(
         None,
-        description="How certain the encoding is, from 0 to 1; 1 if it is declared or has no rival.",
+        description="The certainty of the encoding, from 0 to 1; 1 if it is declared or has no rival.",
         examples=[None],
     )
     is_partial: bool = Field(description="True if text of the file is missing.", examples=[True])

@@ -23,7 +23,7 @@ _CLEARED: Final = frozenset({"tags", "metadata", "expires_at"})
 
 class _Fact(BaseModel):
     text: Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARS)] = Field(
-        description="What to remember. Store one thing at a time, in words that need no context.",
+        description="The text to remember. Store one thing at a time, in words that need no context.",
         examples=["I prefer short answers."],
     )
     category: Category | None = Field(None, description=f"The kind of memory. Absent: `{CATEGORIES[0]}`.")
@@ -169,14 +169,12 @@ class BulkResult(BaseModel):
     id: MemoryId | None = Field(None, description="The id of the memory. Absent for an error.")
     action: ActionName | None = Field(
         None,
-        description="Whether it was created, updated or left as it was. Absent for an error.",
+        description="The effect: created, updated or left as it was. Absent for an error.",
         examples=["created"],
     )
     redacted: Redacted = None
     code: str | None = Field(None, description="The error for programs. Absent without one.", examples=[None])
-    detail: str | None = Field(
-        None, description="What happened and what to do. Absent without an error.", examples=[None]
-    )
+    detail: str | None = Field(None, description="The error and its remedy. Absent without an error.", examples=[None])
     errors: list[Problem.FieldProblem] | None = Field(
         None, description="The invalid fields of the fact. Absent without an error.", examples=[None]
     )

@@ -154,7 +154,7 @@ MetadataComparison = TypedDict(
         "lt": Annotated[_Ordered, _LT],
         "lte": Annotated[_Ordered, _LTE],
         "in": Annotated[list[_Plain], Field(min_length=1, max_length=MAX_LIST, description=str(_IN.description))],
-        "exists": Annotated[bool, Field(description="Whether the memory has the key.")],
+        "exists": Annotated[bool, Field(description="True for memories with the key, false for the others.")],
     },
     total=False,
 )
