@@ -10,7 +10,7 @@ from django.contrib.messages.storage.cookie import CookieStorage
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render as render_template
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
@@ -65,6 +65,11 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
         return _with_notice_of_lost_form(admin.site.admin_view(guarded))
 
     return decorate
+
+
+def address_of_gateway(request: HttpRequest) -> str:
+    """Return the address of the gateway as the browser names it, without a slash at the end."""
+    return request.build_absolute_uri(get_script_prefix()).rstrip("/")
 
 
 def _with_notice_of_lost_form(view: View) -> View:

@@ -27,6 +27,7 @@ from core.network.model_endpoint import ModelAddress
 from documents import ocr
 from memory_gateway import safety
 from memory_gateway.safety import PREFIX
+from memory_gateway.server.base_path import BASE_PATH
 from store.vectors.local_model import WrongModelError, local_model
 
 _MIME_TYPE = re.compile(r"[^\s/*]+/([^\s/*]+|\*)|\*/\*")
@@ -256,6 +257,13 @@ class Environment:
                     f"{PREFIX}{name} must list addresses or networks such as 10.0.0.0/8, not {word!r}."
                 ) from None
         return self.words(name)
+
+    def base_path(self, name: str) -> str:
+        """Return a path such as `/memory`, empty for the root."""
+        path = self.text(name).rstrip("/")
+        if path and not BASE_PATH.fullmatch(path):
+            raise ImproperlyConfigured(f"{PREFIX}{name} must be a path such as /memory, not {path!r}.")
+        return path
 
     def database(self, sqlite_path: Path) -> dict[str, object]:
         """Return Django's database setting: `DATABASE_URL`, or the SQLite file."""

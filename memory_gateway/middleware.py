@@ -94,7 +94,7 @@ def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
 
 def error_answer(request: HttpRequest, error: GatewayError) -> HttpResponse:
     """Return an error as a problem document, or as a page for operators."""
-    return problem_http_response(error, request) if is_api(request.path) else error_page(request, error)
+    return problem_http_response(error, request) if is_api(request.path_info) else error_page(request, error)
 
 
 class _PagesOnly(MiddlewareMixin):
@@ -105,7 +105,7 @@ class _PagesOnly(MiddlewareMixin):
     """
 
     def __call__(self, request: HttpRequest) -> Any:
-        path = request.path
+        path = request.path_info
         is_page = _is_page(path) or path.startswith("/api/") or path == "/metrics"
         return super().__call__(request) if is_page else self.get_response(request)
 
@@ -194,7 +194,7 @@ class MethodMiddleware(MiddlewareMixin):
     """Answer a method that a view outside DRF refuses with a problem document, as DRF's views do."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        if not isinstance(response, HttpResponseNotAllowed) or not is_api(request.path):
+        if not isinstance(response, HttpResponseNotAllowed) or not is_api(request.path_info):
             return response
         allowed = response["Allow"]
         error = MethodNotAllowed(
@@ -215,7 +215,7 @@ class PreconditionMiddleware(MiddlewareMixin):
         self, request: HttpRequest, view: Callable[..., Any], _args: Any, _kwargs: Any
     ) -> HttpResponse | None:
         given = [name for key, name in _PRECONDITIONS.items() if key in request.META]
-        if not given or request.method in _SAFE_METHODS or request.path == "/tools/invoke":
+        if not given or request.method in _SAFE_METHODS or request.path_info == "/tools/invoke":
             return None
         checked = checked_preconditions(view, request.method or "")
         refused = [] if checked is None else [name for name in given if name not in checked]
@@ -235,7 +235,7 @@ class CompressionMiddleware(GZipMiddleware):
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         is_large = isinstance(response, HttpResponse) and len(response.content) >= _COMPRESSED_BYTES
-        if not is_large or not is_api(request.path) or response.has_header("ETag"):
+        if not is_large or not is_api(request.path_info) or response.has_header("ETag"):
             return response
         return super().process_response(request, response)
 
@@ -263,7 +263,7 @@ class RequestLog:
             monitoring.annotate(
                 f"{method_label} {route}", {"http.route": route, "http.response.status_code": response.status_code}
             )
-            if is_api(request.path):
+            if is_api(request.path_info):
                 response.headers.setdefault("Cache-Control", "no-store")
                 if getattr(request, "key_in_url_or_body", False):
                     response["Deprecation"] = DEPRECATION
@@ -284,7 +284,7 @@ class RequestLog:
                     request_body=_request_body(request) if show_bodies else None,
                     response_body=_response_body(response) if show_bodies else None,
                 )
-            elif request.path.startswith(("/admin/", "/oauth/")):
+            elif request.path_info.startswith(("/admin/", "/oauth/")):
                 # With "no-referrer" browsers send `Origin: null` with every form, which the CSRF check must refuse.
                 response["Referrer-Policy"] = "same-origin"
             return response

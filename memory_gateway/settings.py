@@ -82,6 +82,7 @@ MEMORY_GATEWAY_ALLOWED_ORIGINS = env.origins("ALLOWED_ORIGINS")
 MEMORY_GATEWAY_HSTS = env.hsts("HSTS", "max-age=31536000")
 MEMORY_GATEWAY_SECURITY_CONTACT = env.contacts("SECURITY_CONTACT")
 MEMORY_GATEWAY_TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
+MEMORY_GATEWAY_BASE_PATH = env.base_path("BASE_PATH")
 MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS = env.hosts("ALLOWED_PRIVATE_HOSTS")
 MEMORY_GATEWAY_FILE_URI_ROOTS = env.paths("FILE_URI_ROOTS")
 MEMORY_GATEWAY_EXTERNAL_BUCKETS = env.words("EXTERNAL_BUCKETS")
@@ -254,7 +255,7 @@ if _is_sqlite:
     }
 STORAGES = {
     "default": environment.file_storage(MEMORY_GATEWAY_STORAGE_URL),
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "memory_gateway.static_files.StaticFilesStorage"},
 }
 # What one process remembers for some minutes, never shared: a bounded number of short values.
 # Any backend of Django's Tasks interface may run the tasks that requests enqueue.
@@ -283,6 +284,8 @@ LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = MEMORY_GATEWAY_TIME_ZONE
 
+# Else `reverse` and redirects have the prefix that a trusted proxy names with the request.
+FORCE_SCRIPT_NAME = MEMORY_GATEWAY_BASE_PATH or None
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True  # served from the packages' folders, without a collectstatic step
@@ -300,18 +303,23 @@ SESSION_COOKIE_AGE = 3600  # of inactivity, because each page renews it; the abs
 SESSION_SAVE_EVERY_REQUEST = True
 CSRF_COOKIE_HTTPONLY = True
 SIGN_IN_COOKIE_NAME = "memory_gateway_sign_in"
+SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = LANGUAGE_COOKIE_PATH = MEMORY_GATEWAY_BASE_PATH or "/"
 CSRF_FAILURE_VIEW = "memory_gateway.views.csrf_failure"
 if IS_PRODUCTION:
     SECURE_SSL_REDIRECT = True
-    SECURE_REDIRECT_EXEMPT = [r"^mcp/?$"]  # it refuses plain HTTP: a client would repeat its key at each redirect
+    SECURE_REDIRECT_EXEMPT = [
+        rf"^{MEMORY_GATEWAY_BASE_PATH[1:]}/?mcp/?$"
+    ]  # it refuses plain HTTP: a client would repeat its key at each redirect
     SECURE_HSTS_SECONDS, SECURE_HSTS_INCLUDE_SUBDOMAINS, SECURE_HSTS_PRELOAD = MEMORY_GATEWAY_HSTS
     # Other hosts of the domain are the operator's to decide about.
     SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W005", "security.W021"]
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
-    SESSION_COOKIE_NAME = f"__Host-{SESSION_COOKIE_NAME}"
-    CSRF_COOKIE_NAME = f"__Host-{CSRF_COOKIE_NAME}"
-    SIGN_IN_COOKIE_NAME = f"__Host-{SIGN_IN_COOKIE_NAME}"
+    # Browsers take `__Host-` for the whole host only.
+    cookie_prefix = "__Secure-" if MEMORY_GATEWAY_BASE_PATH else "__Host-"
+    SESSION_COOKIE_NAME = f"{cookie_prefix}{SESSION_COOKIE_NAME}"
+    CSRF_COOKIE_NAME = f"{cookie_prefix}{CSRF_COOKIE_NAME}"
+    SIGN_IN_COOKIE_NAME = f"{cookie_prefix}{SIGN_IN_COOKIE_NAME}"
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -355,6 +363,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "A self-hosted memory service for AI agents.",
     "VERSION": "0.1.0",
     "OAS_VERSION": "3.1.0",
+    "SERVERS": [{"url": MEMORY_GATEWAY_BASE_PATH}] if MEMORY_GATEWAY_BASE_PATH else [],
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_AUTHENTICATION": [],
     "SWAGGER_UI_DIST": "SIDECAR",

@@ -13,7 +13,7 @@ from django.db import Error as DatabaseFailure
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import is_valid_path
+from django.urls import get_script_prefix, is_valid_path
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.utils.decorators import method_decorator
@@ -106,10 +106,14 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001 - Django names it
-    other = request.path.rstrip("/") if request.path.endswith("/") else f"{request.path}/"
+    path = request.path_info
+    other = path.rstrip("/") if path.endswith("/") else f"{path}/"
     # Every address below /admin/ is valid: the Django admin answers it with 404.
-    if other and not request.path.startswith("/admin/") and is_valid_path(other):
-        return error_answer(request, NotFound(_("There is nothing at this address. Use %(path)s.", path=other)))
+    if other and not path.startswith("/admin/") and is_valid_path(other):
+        return error_answer(
+            request,
+            NotFound(_("There is nothing at this address. Use %(path)s.", path=f"{get_script_prefix()[:-1]}{other}")),
+        )
     return error_answer(request, NotFound(_("There is nothing at this address. Check the path.")))
 
 
@@ -127,6 +131,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django passes it
-    if is_api(request.path):  # only views that read and have no form check the CSRF token there
+    if is_api(request.path_info):  # only views that read and have no form check the CSRF token there
         return HttpResponseNotAllowed(["GET", "HEAD"])
     return render(request, "403_csrf.html", {"request_id": request_id.get()}, status=403)

@@ -123,7 +123,7 @@ def _digest(request: Request) -> str:
         body["fields"] = _without_credentials(body["fields"])
     else:
         body = _without_credentials(request.data)
-    data = [request.method, request.path, body]
+    data = [request.method, request.path_info, body]
     return sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 

@@ -3,10 +3,12 @@ from django.urls import path
 from agents.oauth import views
 from agents.oauth.consent import authorize
 
-# Clients look for the metadata at the address of the server and, with the suffix, at that of `/mcp`.
+# Clients look for the metadata at the address of the server and, with the suffix, at that of `/mcp`. Below a base path
+# they find the server's metadata by the address of OpenID Connect, the only one that is below the path too.
 _METADATA = (
     (views.RESOURCE_METADATA, views.resource_metadata),
     (views.SERVER_METADATA, views.server_metadata),
+    (views.OPENID_METADATA, views.server_metadata),
 )
 urlpatterns = [
     *(path(f"{address[1:]}{suffix}", view) for address, view in _METADATA for suffix in ("", "/mcp", "/mcp/")),

@@ -11,6 +11,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
+from django.urls import get_script_prefix
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
@@ -27,6 +28,7 @@ from core.errors import TooManyRequests
 AUTHORIZE, TOKEN, REGISTER, REVOKE = (f"/oauth/{name}" for name in ("authorize", "token", "register", "revoke"))
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 SERVER_METADATA: Final = "/.well-known/oauth-authorization-server"
+OPENID_METADATA: Final = "/.well-known/openid-configuration"
 MCP: Final = "/mcp"
 ALL_TOOLS: Final = "?tools=all"
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
@@ -51,7 +53,7 @@ def endpoint(view: View) -> View:
 
 
 def origin_of(scheme: str, host: str) -> str:
-    """Return scheme and host, the identifier of the authorization server, without a default port."""
+    """Return scheme and host without a default port."""
     return f"{scheme}://{host.lower().removesuffix(_DEFAULT_PORTS[scheme])}"
 
 
@@ -65,7 +67,8 @@ def challenge(request: HttpRequest) -> str:
 
 
 def issuer_of(request: HttpRequest) -> str:
-    return origin_of(request.scheme or "http", request.get_host())
+    """Return the identifier of the authorization server: the address of the gateway."""
+    return origin_of(request.scheme or "http", request.get_host()) + get_script_prefix().rstrip("/")
 
 
 @endpoint
@@ -160,7 +163,7 @@ def _handled(handle: Callable[[Request], Awaitable[Response]], request: HttpRequ
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body}
 
-    scope = {"type": "http", "method": "POST", "path": request.path, "query_string": b"", "headers": headers}
+    scope = {"type": "http", "method": "POST", "path": request.path_info, "query_string": b"", "headers": headers}
     answer = async_to_sync(handle)(Request(scope, receive))
     return HttpResponse(answer.body, status=answer.status_code, headers=dict(answer.headers))
 

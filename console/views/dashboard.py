@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy
 from accounts.admin_base import actor_of
 from accounts.models import MemoryUser
 from console import charts, queries
-from console.access import VIEW, page, record_list, render
+from console.access import VIEW, address_of_gateway, page, record_list, render
 from console.filters import ALL_TAB, OTHER_LABEL, RANGES, TAB_LABELS, DashboardFilters
 from console.views.resources import VIEW_FILES
 from console.views.search import VIEW_SEARCHES
@@ -309,7 +309,7 @@ def _health(filters: DashboardFilters, user_pk: UUID | None) -> dict[str, Any]:
 
 def first_steps(request: HttpRequest) -> dict[str, Any]:
     """Return the context of the checklist. One statement."""
-    base = f"{request.scheme}://{request.get_host()}"
+    base = address_of_gateway(request)
     key = '-H "Authorization: Bearer $KEY"'
     body = '{"query": "What do I prefer?"}'
     return {

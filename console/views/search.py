@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from console import queries
-from console.access import VIEW, page, record_list, render
+from console.access import VIEW, address_of_gateway, page, record_list, render
 from console.filters import LabFilters, SearchFilters
 from console.forms import unknown_user
 from console.hidden import reasons_of
@@ -70,7 +70,7 @@ def lab(request: HttpRequest) -> HttpResponseBase:
             try:
                 owner = Owner(pk, values["user"], values["app"] or "default", values["project"] or "default")
                 context |= _results(filters, owner)
-                context["curl"] = _curl(filters, f"{request.scheme}://{request.get_host()}")
+                context["curl"] = _curl(filters, address_of_gateway(request))
             except GatewayError as error:
                 filters.problems.append(localized(error.detail))
                 status = error.status

@@ -62,6 +62,7 @@ def start(request: HttpRequest) -> HttpResponse:
         settings.SIGN_IN_COOKIE_NAME,
         signing.dumps({**secret, "next": target}, salt=_SALT, compress=True),
         max_age=_MAX_SECONDS,
+        path=settings.SESSION_COOKIE_PATH,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
         samesite="Lax",
@@ -84,7 +85,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     target = secret["next"]
     is_here = url_has_allowed_host_and_scheme(target, allowed_hosts=None)
     response = redirect(target if is_here else "console:dashboard")
-    response.delete_cookie(settings.SIGN_IN_COOKIE_NAME, samesite="Lax")
+    response.delete_cookie(settings.SIGN_IN_COOKIE_NAME, path=settings.SESSION_COOKIE_PATH, samesite="Lax")
     return response
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.http import HttpResponse
+from django.urls import get_script_prefix
 from django.utils import translation
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -76,7 +77,7 @@ def _ref_of(memory: StoredMemory) -> MemoryRef:
 
 
 def _fact_response(answer: dict[str, Any], status: int, etag: str) -> Response:
-    location = f"/memories/{quote(answer['memory']['id'])}"
+    location = f"{get_script_prefix()}memories/{quote(answer['memory']['id'])}"
     return Response(answer, status=status, headers={"ETag": etag, "Location": location})
 
 

@@ -19,6 +19,7 @@ from memory_gateway.django_setup import application as django_application  # fir
 from django.conf import settings
 from django.db import connections
 from starlette.middleware.cors import CORSMiddleware
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from agents.rpc.connection_limits import ConnectionLimiter
 from agents.rpc.consumer import RpcConsumer, Timing
@@ -30,6 +31,7 @@ from core.logs import choose_request_id, request_id
 from core.messages import Translatable as _
 from memories.services import search_log
 from memory_gateway.health import HealthMonitor, health_document, monitor
+from memory_gateway.server.base_path import BasePath
 from memory_gateway.server.client_key import client_key
 from memory_gateway.server.request_body import Receive, Scope, Send
 from memory_gateway.server.responses import HeadTooLarge, json_answer, problem_answer, refusal_answer
@@ -209,7 +211,7 @@ router = Router(
 )
 # Around everything, because some refusals are answered outside Django. It costs 9 µs per request; Starlette comes with
 # the MCP SDK.
-application = CORSMiddleware(
+_application: Any = CORSMiddleware(
     router,
     allow_origins=settings.MEMORY_GATEWAY_ALLOWED_ORIGINS,
     allow_methods=("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"),
@@ -217,3 +219,8 @@ application = CORSMiddleware(
     allow_private_network=True,
     expose_headers=_EXPOSED_HEADERS,
 )
+if settings.MEMORY_GATEWAY_TRUSTED_PROXIES:
+    _application = ProxyHeadersMiddleware(_application, settings.MEMORY_GATEWAY_TRUSTED_PROXIES)
+if settings.MEMORY_GATEWAY_TRUSTED_PROXIES or settings.MEMORY_GATEWAY_BASE_PATH:
+    _application = BasePath(_application, settings.MEMORY_GATEWAY_BASE_PATH, settings.MEMORY_GATEWAY_TRUSTED_PROXIES)
+application: ASGIApplication = _application

@@ -55,7 +55,7 @@ def _request(scope: Scope) -> HttpRequest:
     """Return the request as far as the language of its answer depends on it."""
     headers = {name: value.decode("latin1") for name, value in scope["headers"]}
     request = HttpRequest()
-    request.path, request.COOKIES = scope["path"], parse_cookie(headers.get(b"cookie", ""))
+    request.path_info, request.COOKIES = scope["path"], parse_cookie(headers.get(b"cookie", ""))
     request.META["HTTP_ACCEPT_LANGUAGE"] = headers.get(b"accept-language", "")
     return request
 
@@ -92,7 +92,7 @@ def _log(scope: Scope, status: int, data: dict[str, Any] | None) -> None:
         duration_ms=duration_seconds * 1000,
         method=scope["method"],
         origin=f"{scope.get('scheme', 'http')}://{host}",
-        path=scope["path"],
+        path=scope.get("root_path", "") + scope["path"],
         query_string=scope["query_string"].decode("latin1"),
         client=(scope.get("client") or ("", 0))[0],
         user_id=None,

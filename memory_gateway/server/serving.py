@@ -172,7 +172,7 @@ def listen(plan: Plan) -> socket.socket:
 def banner(plan: Plan, port: int) -> str:
     """Return the startup message for the operator."""
     host = f"[{plan.host}]" if ":" in plan.host else plan.host
-    url = f"http://{host}:{port}"
+    url = f"http://{host}:{port}{settings.MEMORY_GATEWAY_BASE_PATH}"
     backend = settings.MEMORY_GATEWAY_BACKEND_BASE_URL
     lines = [
         f"Memory Gateway is running at {url}",
@@ -207,7 +207,6 @@ def serves_clients_directly(plan: Plan) -> bool:
 
 def configuration(plan: Plan, connections: int) -> uvicorn.Config:
     """Return uvicorn's configuration. `connections` is the limit per process."""
-    proxies = settings.MEMORY_GATEWAY_TRUSTED_PROXIES
     # A worker process gets a copy of the places while all are free.
     direct = partial(
         DirectHttp,
@@ -236,8 +235,7 @@ def configuration(plan: Plan, connections: int) -> uvicorn.Config:
         access_log=False,
         log_config=None,
         server_header=False,
-        proxy_headers=bool(proxies),
-        forwarded_allow_ips=proxies or "",
+        proxy_headers=False,  # the application has them: it needs the proxy's own address too
     )
 
 

@@ -307,15 +307,14 @@ def body_length(scope: Scope) -> int | None:
 
 
 def wsgi_environ(scope: Scope) -> Environ:
-    """Return PEP 3333's environ dictionary, without the body."""
-    root: str = scope.get("root_path", "")
+    """Return PEP 3333's environ dictionary, without the body. The path of the scope is without its `root_path`."""
     server = scope.get("server") or ("localhost", 80)
     client = scope.get("client") or ("", 0)
     return {
         **header_variables(scope["headers"]),
         "REQUEST_METHOD": scope["method"],
-        "SCRIPT_NAME": root,
-        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin1").removeprefix(root),
+        "SCRIPT_NAME": scope.get("root_path", ""),
+        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin1"),
         "QUERY_STRING": scope["query_string"].decode("latin1"),
         "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
         "SERVER_NAME": server[0],

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import get_script_prefix
 from django.utils import translation
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
@@ -288,7 +289,10 @@ def _accepted(resource: Resource, *, is_async: bool) -> Response:
     summary = _summary(resource)
     if not is_async:
         return Response(summary)
-    headers = {"Preference-Applied": "respond-async", "Location": f"/resources/{resource.resource_id}"}
+    headers = {
+        "Preference-Applied": "respond-async",
+        "Location": f"{get_script_prefix()}resources/{resource.resource_id}",
+    }
     return Response(summary, status=202, headers=headers)
 
 

@@ -89,8 +89,8 @@ FUNCTIONS = {
     "/plugins/memory/<path:rest>",
     "/plugins/memory/api/<path:rest>",
     *(
-        f"/.well-known/oauth-{name}{suffix}"
-        for name in ("protected-resource", "authorization-server")
+        f"/.well-known/{name}{suffix}"
+        for name in ("oauth-protected-resource", "oauth-authorization-server", "openid-configuration")
         for suffix in SUFFIXES
     ),
     *(f"/oauth/{name}" for name in ("authorize", "register", "revoke", "token")),
