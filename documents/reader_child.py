@@ -26,9 +26,11 @@ from documents.containers import Tree
 from documents.decoding import clean, decode, label_in
 from documents.document import Limits
 from documents.guards import Refused
+from documents.list_numbers import with_numbers
 from documents.reading import Note, lost_words
 from documents.rows import Row, answer, bounded
 from documents.sandbox import run
+from documents.sheets import Sheets, prepared
 from documents.slides import open_document_slides, power_point_titles
 from documents.text_kinds import READERS
 
@@ -36,6 +38,8 @@ _PAGED: Final = frozenset({mt.PDF, mt.PPT, mt.PPTX, mt.ODP})
 """Types with reliable page numbers. Files of word processors have none, because pages depend on the printer."""
 _KINDS: Final = {"title": "heading", "heading": "heading", "list_item": "item", "table": "table"}
 _SHEETS: Final = frozenset({mt.XLS, mt.XLSX, mt.ODS})
+_HIDDEN: Final = " (hidden)"
+"""The mark that the parser adds to the name of a hidden sheet."""
 _SLIDE_NAME: Final = re.compile(r"[^\W\d]+ ?\d+")
 _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
 _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]|\[\^\d+\]")
@@ -54,13 +58,14 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
         rows, cut = bounded(tree.rows(data, mime), limits)
         return answer("mail" if mime != mt.ZIP else "zip", rows, [cut, *tree.notes])
     parsed = _parse(data, mime, limits)
-    rows, cut = bounded(_all_rows(data, mime, parsed.extracted), limits)
+    rows, cut = bounded(_all_rows(data, mime, parsed), limits)
     if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
         raise Refused(guards.DAMAGED)
     images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else 0
     notes = [
         cut or _lost(rows, parsed.extracted, mime),
         Note("images_skipped", images) if images else None,
+        Note.of("sheets_skipped", parsed.sheets.skipped) if parsed.sheets and parsed.sheets.skipped else None,
     ]
     return answer("xberg", rows, notes, pages=parsed.pages or _slides_in(rows, parsed.extracted, mime))
 
@@ -85,14 +90,15 @@ def _rows_of_part(data: bytes, mime: str, charset: str | None, limits: Limits, *
     if mime in mt.PARSED_TEXTS:
         yield from READERS[mime](decode(data, declared=charset or label_in(data, mime)))
     else:
-        yield from _all_rows(data, mime, _parse(data, mime, limits).extracted)
+        yield from _all_rows(data, mime, _parse(data, mime, limits))
 
 
 class _Parsed(NamedTuple):
-    """The result of the parser, and the number of a PDF's pages."""
+    """The result of the parser, the number of a PDF's pages, and what was prepared of a workbook."""
 
     extracted: ExtractedDocument
     pages: int
+    sheets: Sheets | None
 
 
 def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
@@ -106,6 +112,9 @@ def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
     signal.setitimer(signal.ITIMER_REAL, limits.page_seconds * max(1, pages))
     if mime in mt.ZIP_DOCUMENTS:
         guards.check_zip(data, mime, limits)
+    data = with_numbers(data, mime)
+    sheets = prepared(data, mime, limits) if mime in _SHEETS else None
+    data = sheets.data if sheets else data
     source = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=mime)
     try:
         result = asyncio.run(xberg.extract(source, _config(mime, limits)))
@@ -116,7 +125,7 @@ def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
         is_protected = mime == mt.DOC and guards.is_protected_doc(data)
         said = " ".join(error.message for error in result.errors)
         raise Refused(guards.ENCRYPTED if is_protected else _reason(said))
-    return _Parsed(result.results[0], count)
+    return _Parsed(result.results[0], count, sheets)
 
 
 def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
@@ -156,15 +165,32 @@ def _reason(message: str) -> Translatable:
     return guards.DAMAGED
 
 
-def _all_rows(data: bytes, mime: str, extracted: ExtractedDocument) -> Iterator[Row]:
+def _all_rows(data: bytes, mime: str, parsed: _Parsed) -> Iterator[Row]:
     """Yield the rows of a document that was parsed. Raises: `Refused`."""
+    extracted = parsed.extracted
     if mime == mt.ODP:
         rows = ((kind, page, _tidy(text, mime)) for kind, page, text in open_document_slides(data))
         yield from ((kind, page, text) for kind, page, text in rows if text or kind == "slide")
     elif mime == mt.PPTX:
         yield from _under_titles(_rows(extracted, mime), data)
+    elif parsed.sheets:
+        yield from _with_comments(_rows(extracted, mime), parsed.sheets)
     else:
         yield from _rows(extracted, mime)
+
+
+def _with_comments(rows: Iterable[Row], sheets: Sheets) -> Iterator[Row]:
+    """Yield the rows of a workbook; the comments of a sheet follow it."""
+    left, name = dict(sheets.comments), ""
+    for kind, page, text in rows:
+        if kind == "heading":
+            yield from (("paragraph", None, comment) for comment in left.pop(name, ()))
+            name = text.removesuffix(_HIDDEN)
+        yield kind, page, text
+    yield from (("paragraph", None, comment) for comment in left.pop(name, ()))
+    for name, comments in left.items():  # of sheets without cells
+        yield "heading", None, name
+        yield from (("paragraph", None, comment) for comment in comments)
 
 
 def _under_titles(rows: Iterable[Row], data: bytes) -> Iterator[Row]:
@@ -240,7 +266,7 @@ def _of_markdown(content: str) -> Iterator[Row]:
             yield "heading", None, part.removeprefix("## ")
         elif part.lstrip().startswith("|"):
             lines = (line.strip().removeprefix("|").rstrip(" |").lstrip() for line in part.split("\n"))
-            yield "table", None, "\n".join(line for line in lines if line.strip("|- "))
+            yield "table", None, "\n".join(line.replace("\\|", "|") for line in lines if line.strip("|- "))
         else:
             yield "paragraph", None, part
 

@@ -185,7 +185,7 @@ def test_two_hundred_parts_are_read(read: Read) -> None:
 
 
 def test_the_bytes_of_all_parts_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = containers.Tree(lambda _data, _mime: [], Limits(zip_bytes=20))
+    tree = containers.Tree(lambda _data, _mime, _charset: [], Limits(zip_bytes=20))
     data = archive(a__txt="0123456789", b__txt="0123456789", c__txt="0")
     assert [text for _kind, _page, text in tree.rows(data, mt.ZIP)] == ["a.txt", "0123456789", "b.txt", "0123456789"]
     assert tree.skipped == ["c.txt"]

@@ -1,0 +1,143 @@
+"""Automatic numbers of headings, clauses and lists are part of the text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from documents import mime_types as mt
+from documents.list_numbers import formatted, with_numbers
+from documents.reader import read_document
+from tests.documents.office_files import docx, levels, open_document, paragraph
+
+
+def _texts(tmp_path: Path, data: bytes, mime: str) -> list[str]:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    return [line for block in read_document(path, mime).blocks for line in block.text.split("\n")]
+
+
+def _numbered(text: str, level: int, number: int = 1) -> str:
+    return paragraph(text, f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{number}"/></w:numPr>')
+
+
+def _list(key: int, content: str) -> str:
+    return f'<w:abstractNum w:abstractNumId="{key}">{content}</w:abstractNum>'
+
+
+def _use(number: int, key: int, override: str = "") -> str:
+    return f'<w:num w:numId="{number}"><w:abstractNumId w:val="{key}"/>{override}</w:num>'
+
+
+_CLAUSES = levels(("decimal", "%1."), ("decimal", "%1.%2"), ("lowerLetter", "(%3)"))
+
+
+def test_clauses_of_word_have_their_numbers(tmp_path: Path) -> None:
+    body = (
+        _numbered("Parties", 0)
+        + _numbered("Rent", 0)
+        + _numbered("Due date", 1)
+        + _numbered("Deposit", 1)
+        + _numbered("amount", 2)
+        + _numbered("return", 2)
+        + paragraph("Without a number")
+        + _numbered("Pets", 0)
+        + _numbered("Cats", 1)
+    )
+    assert _texts(tmp_path, docx(body, _list(0, _CLAUSES) + _use(1, 0)), mt.DOCX) == [
+        *("1. Parties", "2. Rent", "2.1 Due date", "2.2 Deposit", "(a) amount", "(b) return"),
+        *("Without a number", "3. Pets", "3.1 Cats"),
+    ]
+
+
+def test_styles_of_word_give_numbers_and_lists_start_again(tmp_path: Path) -> None:
+    styles = (
+        '<w:style w:type="paragraph" w:styleId="Clause"><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr>'
+        "</w:style>"
+        '<w:style w:type="paragraph" w:styleId="Sub"><w:basedOn w:val="Clause"/></w:style>'
+    )
+    override = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/></w:lvlOverride>'
+    body = (
+        paragraph("First", '<w:pStyle w:val="Clause"/>')
+        + paragraph("Second", '<w:pStyle w:val="Sub"/>')
+        + paragraph("None", '<w:pStyle w:val="Clause"/><w:numPr><w:numId w:val="0"/></w:numPr>')
+        + _numbered("Again", 0, 2)
+        + _numbered("Bullet", 0, 3)
+        + "<w:tbl><w:tr><w:tc>"
+        + _numbered("in a cell", 0, 2)
+        + "</w:tc></w:tr></w:tbl>"
+    )
+    numbering = (
+        _list(0, levels(("chineseCountingThousand", "第%1条")))
+        + _list(1, levels(("bullet", "·")))
+        + _use(1, 0)
+        + _use(2, 0, override)
+        + _use(3, 1)
+    )
+    assert _texts(tmp_path, docx(body, numbering, styles), mt.DOCX) == [
+        *("第一条 First", "第二条 Second", "None", "第一条 Again", "Bullet", "第二条 in a cell"),
+    ]
+
+
+def test_moved_text_is_where_it_was_moved_to(tmp_path: Path) -> None:
+    moved = '<w:p><w:{0} w:id="3" w:author="A"><w:r><w:t>{1}</w:t></w:r></w:{0}></w:p>'
+    body = moved.format("moveFrom", "Old place.") + _numbered("Between", 0) + moved.format("moveTo", "New place.")
+    texts = _texts(tmp_path, docx(body, _list(0, _CLAUSES) + _use(1, 0)), mt.DOCX)
+    assert texts == ["1. Between", "New place."]
+
+
+def test_lists_and_headings_of_open_document_have_their_numbers(tmp_path: Path) -> None:
+    styles = (
+        '<text:list-style style:name="L"><text:list-level-style-number text:level="1" style:num-format="1" '
+        'style:num-suffix="."/><text:list-level-style-number text:level="2" style:num-format="1" style:num-suffix="" '
+        'text:display-levels="2"/></text:list-style>'
+        '<text:outline-style style:name="O"><text:outline-level-style text:level="1" style:num-format="I"/>'
+        "</text:outline-style>"
+    )
+    item = "<text:list-item>{}</text:list-item>"
+    text = "<text:p>{}</text:p>"
+    inner = f"<text:list>{item.format(text.format('Due date'))}{item.format(text.format('Deposit'))}</text:list>"
+    content = (
+        '<text:h text:outline-level="1">Lease</text:h><text:list text:style-name="L">'
+        + item.format(text.format("Parties"))
+        + item.format(text.format("Rent") + text.format("more of it") + inner)
+        + '</text:list><text:list text:style-name="L" text:continue-numbering="true">'
+        + item.format(text.format("Pets"))
+        + '</text:list><text:h text:outline-level="1">Annex</text:h>'
+    )
+    assert _texts(tmp_path, open_document(content, styles), mt.ODT) == [
+        *("I Lease", "1. Parties", "2. Rent", "more of it", "2.1 Due date", "2.2 Deposit", "3. Pets", "II Annex"),
+    ]
+
+
+def test_numbers_of_rtf_are_kept_and_bullets_are_not(tmp_path: Path) -> None:
+    data = (
+        rb"{\rtf1\ansi {\listtext\pard\plain\f0 4.2\tab}{\pard\ls1 Deposit clause\par}"
+        rb"{\listtext\pard\plain \'b7\tab}{\pard a bullet\par}{\pntext\pard (b)\tab}{\pard old list\par}}"
+    )
+    assert _texts(tmp_path, data, mt.RTF) == ["4.2 Deposit clause", "a bullet", "(b) old list"]
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "text"),
+    [
+        (4, "lowerRoman", "iv"),
+        (1999, "I", "MCMXCIX"),
+        (28, "a", "bb"),
+        (3, "upperLetter", "C"),
+        (7, "decimalZero", "07"),
+        (21, "chineseCounting", "二十一"),
+        (10, "一, 二, 三, ...", "十"),
+        (105, "chineseCounting", "一〇五"),
+        (0, "a", "0"),
+        (5, "unknown", "5"),
+    ],
+)
+def test_numbers_are_written_as_office_programs_do(number: int, kind: str, text: str) -> None:
+    assert formatted(number, kind) == text
+
+
+def test_damaged_parts_stay_as_they_are() -> None:
+    data = docx("<w:p", _list(0, _CLAUSES))
+    assert with_numbers(data, mt.DOCX) == data
