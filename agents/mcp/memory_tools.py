@@ -2,9 +2,9 @@
 
 from typing import Annotated, Final, Literal
 
+from django.db import transaction
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from accounts.api.schemas import FutureMoment
 from agents.mcp.openclaw_tools import CopyIds, MemoryId
 from agents.tools import budget
 from agents.tools.arguments import (
@@ -19,7 +19,7 @@ from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.found import visible
 from agents.tools.results import Result, and_copies, failed, framed, quoted, result
 from agents.tools.store import refused_category
-from agents.tools.time_arguments import Since, Until, bounds_ms, time_filter
+from agents.tools.time_arguments import Expires, Since, Until, bounds_ms, end_of, time_filter
 from core import pagination, readable
 from core.rest import WHOLE
 from core.shapes import shared
@@ -40,14 +40,13 @@ from memories.api.schemas.memories import (
 )
 from memories.api.schemas.memories import Since as SinceMs
 from memories.api.schemas.memories import Until as UntilMs
-from memories.api.schemas.messages import given_expiry
 from memories.api.schemas.search import TOP_K, ConversationId, Query
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.hygiene import own_text
 from memories.services.scoped_hits import Scope, ScopedHit, SearchCommand
 from memories.services.search_log import logged_search
-from store.types import MAX_TOP_K, ListRequest, Position, StoredMemory
+from store.types import KEPT, MAX_TOP_K, ListRequest, Position, StoredMemory
 
 GET_CHARS: Final = 4000
 """The characters of a memory that one call returns."""
@@ -114,13 +113,12 @@ class UpdateArguments(StrictArguments):
     importance: Importance | None = Field(
         None, description="The new importance, 1 for most important. Absent: it stays."
     )
+    expires_at: Expires = None
 
 
 class RestoreArguments(StrictArguments):
     memory_id: Text = Field(description="The id of the memory, from memory_forget, or memory_list with `deleted`.")
-    expires_at: FutureMoment | None = Field(
-        None, description="When it expires again. Required for one that has expired."
-    )
+    expires_at: Expires = None
 
 
 class Decided(BaseModel):
@@ -195,23 +193,27 @@ def get(caller: Caller, arguments: GetArguments) -> Result:
 def update(caller: Caller, arguments: UpdateArguments) -> Result:
     """Override a memory and its copies. Raises: `NotFound`, `Conflict` for a deleted one."""
     text = None if arguments.text is None else own_text(arguments.text).strip()
-    if text == "" or (text, arguments.category, arguments.importance) == (None, None, None):
-        return failed("missing_param", "Provide text, category or importance: what to change.")
+    values = OverrideValues(text, arguments.category, arguments.importance)
+    if text == "" or (values == OverrideValues() and arguments.expires_at is None):
+        return failed("missing_param", "Provide text, category, importance or expires_at: what to change.")
     if arguments.category is not None and (refused := refused_category(arguments.category)):
         return refused
     memory = get_memory(caller, cleaned(arguments.memory_id))
-    values = OverrideValues(text, arguments.category, arguments.importance)
-    ref = ref_of(caller, memory.memory_id)
-    overridden = decisions.override_copies(
-        caller.owner.user_pk, ref, values, reader=caller.agent_id, actor=caller.actor
-    )
-    return _decided("updated", memory.memory_id, overridden.copy_ids)
+    user_pk, ref, copy_ids = caller.owner.user_pk, ref_of(caller, memory.memory_id), []
+    with transaction.atomic():
+        if values != OverrideValues():
+            overridden = decisions.override_copies(user_pk, ref, values, reader=caller.agent_id, actor=caller.actor)
+            copy_ids = overridden.copy_ids
+        if arguments.expires_at is not None:
+            decisions.set_expiry(user_pk, ref, end_of(caller, arguments.expires_at), actor=caller.actor)
+    return _decided("updated", memory.memory_id, copy_ids)
 
 
 def restore(caller: Caller, arguments: RestoreArguments) -> Result:
     """Restore a memory from the trash, with the copies deleted with it. Raises: `NotFound`."""
     memory = get_memory(caller, cleaned(arguments.memory_id))
-    ref, expires_at = ref_of(caller, memory.memory_id), given_expiry(arguments)
+    ref = ref_of(caller, memory.memory_id)
+    expires_at = KEPT if arguments.expires_at is None else end_of(caller, arguments.expires_at)
     restored = decisions.restore(caller.owner.user_pk, ref, expires_at=expires_at, actor=caller.actor)
     return _decided("restored", memory.memory_id, [one.memory_id for one in restored[1:]])
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Annotated, Any, Final, Self, TypeVar
 
+import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -18,7 +19,9 @@ from pydantic import (
 
 from agents.tools.argument_forms import accepted
 from agents.tools.budget import LARGEST_MAX_TOKENS, MAX_TOKENS, SMALLEST_MAX_TOKENS
+from agents.tools.time_arguments import Expires
 from core.errors import FieldError, InvalidInput
+from core.labels import Metadata, Tags, check_external_id
 from core.messages import Translatable as _
 from core.rest import WHOLE, invalid_input
 from core.storable import check_text
@@ -40,6 +43,29 @@ def _check_category(value: str) -> str:
 def _within_limit(value: object) -> object:
     """Clamp a number to the allowed range of whole numbers."""
     return int(min(max(value, 1), MAX_LIMIT)) if isinstance(value, float | int) and not isnan(value) else value
+
+
+def _separated(value: object) -> object:
+    """Return the tags of a text, or of a list with one text, that separates them by commas."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, str):
+        return value
+    return [tag for tag in (part.strip() for part in value.replace("，", ",").split(",")) if tag]
+
+
+def _read_object(value: object) -> object:
+    """Return the object that a text of JSON holds; any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return orjson.loads(value) if value.strip() else {}
+    except orjson.JSONDecodeError:
+        return value
+
+
+def _check_external_id(value: str) -> str:
+    return check_external_id(value) if value else value
 
 
 Text = Annotated[str, AfterValidator(check_text)]
@@ -115,6 +141,12 @@ class StoreArguments(Arguments):
         json_schema_extra={"minimum": 0, "maximum": 1},
     )
     category: CategoryName = Field(CATEGORIES[0], description=f"The kind of memory. {DESCRIBED_CATEGORIES}.")
+    tags: Annotated[Tags, BeforeValidator(_separated)] = Field([], description="Words to find it by.")
+    metadata: Annotated[Metadata, BeforeValidator(_read_object)] = Field({}, description="Data about it: small JSON.")
+    external_id: Annotated[str, AfterValidator(_check_external_id)] = Field(
+        "", description="Your own id of the fact: storing it again with this id changes it."
+    )
+    expires_at: Expires = None
 
 
 class ForgetArguments(Arguments):

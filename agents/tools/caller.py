@@ -34,7 +34,8 @@ class Caller:
 
     `session_id` is the requested session of stored memories, empty for the default. `scopes` are those of
     the API key or of the application's grant. `may` tells whether a permission is granted now: users have all
-    for their own memories, an operator's token has those of its operator.
+    for their own memories, an operator's token has those of its operator. `application` is that whose external ids are
+    meant, empty for the user's own keys.
     """
 
     owner: Owner
@@ -44,6 +45,7 @@ class Caller:
     scopes: frozenset[str] = UNLIMITED
     interface: Interface = "tools"
     may: Callable[[str], bool] = unrestricted
+    application: str = ""
 
     def require(self, permission: str) -> None:
         """Raise `Forbidden` without the permission."""
@@ -83,14 +85,14 @@ def caller_for(
     if principal is not None:
         agent_id = agent_of(principal, agent_id)
     agent_id = agent_id or DEFAULT_AGENT
-    scopes = UNLIMITED if principal is None else principal.scopes
+    scopes, application = (UNLIMITED, "") if principal is None else (principal.scopes, principal.agent_id)
     try:
         check_name(agent_id)
     except ValueError as error:
         raise InvalidInput.of_field("agentId", str(error)) from None
     try:
         checked = check_new_session_id(session_id) if session_id else ""
-        return Caller(owner, agent_id, actor, checked, scopes, interface=interface, may=may)
+        return Caller(owner, agent_id, actor, checked, scopes, interface, may, application)
     except ValueError as error:
         raise InvalidInput.of_field("sessionKey", str(error)) from None
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -12,6 +12,7 @@ from accounts.scopes import SEARCH
 from agents.tools.arguments import StoreArguments
 from agents.tools.caller import Caller
 from agents.tools.results import Result, failed, framed, quoted, result
+from agents.tools.time_arguments import end_of
 from core import readable
 from core.errors import InvalidInput
 from core.times import isoformat
@@ -37,14 +38,19 @@ def store(caller: Caller, arguments: StoreArguments) -> Result:
         return failed("missing_param", "Provide text: what to remember.")
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInput.of_field("text", f"must be at most {MAX_TEXT_CHARS} characters")
-    given = {"category", "importance"}
+    labels: dict[str, Any] = {
+        name: value for name in ("tags", "metadata", "external_id") if (value := getattr(arguments, name))
+    }
+    if arguments.expires_at is not None:
+        labels["expires_at"] = end_of(caller, arguments.expires_at)
     fact = NewFact(text, arguments.category, arguments.importance, caller.agent_id, caller.storage_session_id)
     stored = store_fact(
         caller.owner,
-        replace(fact, given=given),
-        Source("tool", caller.actor),
+        replace(fact, **labels, given={"category", "importance", *labels}),
+        Source("tool", caller.actor, caller.application),
         before_change=lambda: caller.require(CHANGE),
     )
+    redacted.update(stored.redacted)  # the text is masked already
     memory_id = stored.memory.memory_id
     if stored.action != "created":
         return _with_redacted(_stored("Updated", "updated", memory_id, text), redacted)

@@ -1,4 +1,4 @@
-"""The arguments `since` and `until` of tools: ISO dates, ISO times and words such as "last week"."""
+"""The arguments `since`, `until` and `expires_at` of tools: ISO dates, ISO times and words such as "last week"."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -6,13 +6,16 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, Field
 
 from agents.tools.caller import Caller
+from core.errors import InvalidInput
 from core.messages import Translatable as _
 from core.storable import check_text
-from core.times import to_ms
+from core.times import from_ms, to_ms
 from memories.services.zones import local
+from store.filters import MAX_MS
 from store.text import times
 
 MAX_CHARS: Final = 64
+NEVER: Final = "never"
 
 
 def _check(value: str) -> str:
@@ -30,6 +33,28 @@ Since = Annotated[
 Until = Annotated[
     _Time | None, Field(description="Only memories until the end of this time: `2026-06-30`, or `yesterday`.")
 ]
+
+
+def _check_end(value: str) -> str:
+    return NEVER if value.strip().lower() == NEVER else _check(value.strip())
+
+
+Expires = Annotated[
+    Annotated[str, Field(max_length=MAX_CHARS), AfterValidator(_check_end)] | None,
+    Field(description="When it expires: a time, the last day (`2026-12-31`), or `never`."),
+]
+
+
+def end_of(caller: Caller, value: str | None) -> datetime | None:
+    """Return the time that `expires_at` names, for a day its end where the caller is; None for never."""
+    if value is None or value == NEVER:
+        return None
+    now = local(datetime.now(UTC), caller.owner.user_pk)
+    days = times.days_of(value, now)
+    moment = _moment(value, now) if days is None else from_ms(min(times.span_of(days, now)[1], MAX_MS))
+    if moment is None:
+        raise InvalidInput.of_field("expires_at", _("must be a date or a time"))
+    return moment.replace(microsecond=0)
 
 
 def time_filter(since: str | None, until: str | None) -> dict[str, Any] | None:

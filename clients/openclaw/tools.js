@@ -40,6 +40,8 @@ export function memoryTools(call, { selfImprovingMemory }) {
         text: { type: "string", maxLength: 8000, description: "One thing, in words that need no context." },
         importance: { type: "number", minimum: 0, maximum: 1, description: "1 for most important." },
         category: { type: "string", enum: categories, description: "The kind of memory." },
+        tags: { type: "array", items: { type: "string" }, description: "Words to find it by." },
+        expires_at: { type: "string", description: "When it expires: a time, or the last day (2026-12-31)." },
       },
       ["text"],
     ),

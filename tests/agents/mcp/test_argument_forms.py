@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from accounts.scopes import READ, UNLIMITED, of_oauth
 from agents.mcp import catalog
 from agents.tools.argument_forms import schema_of
+from store.models import Memory
 from tests.agents.mcp.conftest import User, ids_in
 from tests.agents.mcp.test_client import SHORT_LIST, TOOLS, details, shown, text_of
 from tests.agents.mcp.test_tools import Agent
@@ -89,6 +90,28 @@ def test_numbers_lists_and_truth_values_may_be_text(user: User) -> None:
         assert (await details(client, "memory_restore", MemoryID=stored["id"]))["action"] == "restored"
 
     user.over_http(talk)
+
+
+def test_labels_may_be_text_and_words(user: User) -> None:
+    async def talk(client: Client) -> None:
+        given = {"text": "Alice drinks tea", "tags": "drinks, home", "metadata": '{"cups": 2}', "externalId": "t-1"}
+        stored = await details(client, "memory_store", **given, expiresAt="2999-12-31")
+        changed = await details(client, "memory_store", text="Alice drinks green tea", external_id="t-1", tags=[])
+        assert (changed["action"], changed["id"]) == ("updated", stored["id"])
+
+    user.over_http(talk)
+
+
+@pytest.mark.django_db
+def test_a_tool_sets_and_ends_an_expiry(alice: Person) -> None:
+    agent = Agent(alice)
+    stored = agent.use("memory_store", text="Alice drinks tea", tags="drinks, home", expires_at="2999-12-31")
+    memory = Memory.objects.get(memory_id=stored["id"])
+    assert (memory.payload["tags"], memory.expires_at is None) == (["drinks", "home"], False)
+    agent.use("memory_update", memory_id=stored["id"], expires_at="Never")
+    memory.refresh_from_db()
+    assert memory.expires_at is None
+    assert agent.refused("memory_update", memory_id=stored["id"], expires_at="2001-01-01") == "invalid_input"
 
 
 def test_limits_are_brought_into_their_range_with_a_note(user: User) -> None:

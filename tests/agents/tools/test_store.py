@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from accounts.models import AuditEvent
-from core.errors import InvalidInput
+from core.errors import DeletedByPerson, InvalidInput
 from memories.models import OverrideRevision
 from memories.services.hygiene import without_recalled_memories
 from store.models import Memory
@@ -200,3 +200,68 @@ def test_a_store_names_similar_memories(agent: Agent, alice: Person, old: str, n
     assert f"[id: {older}]" in agent.text
     assert "untrusted" in agent.text
     assert agent.use("memory_store", text="Bo owns two canoes")["similar"] == []
+
+
+def test_a_memory_is_stored_with_tags_metadata_an_id_and_an_end(agent: Agent, alice: Person) -> None:
+    given = {"tags": ["tax", "money"], "metadata": {"year": 2030}, "external_id": "crm-1", "expires_at": "2999-06-30"}
+    memory_id = agent.use("memory_store", text="The tax number is 4711", **given)["id"]
+    memory = Memory.objects.get(memory_id=memory_id)
+    assert {name: memory.payload[name] for name in ("tags", "metadata", "external_id")} == {
+        "tags": ["tax", "money"],
+        "metadata": {"year": 2030},
+        "external_id": "crm-1",
+    }
+    assert memory.expires_at is not None
+    assert memory.expires_at.isoformat() == "2999-07-01T00:00:00+00:00"  # after the day
+
+
+def test_the_same_external_id_changes_the_memory(agent: Agent) -> None:
+    first = agent.use("memory_store", text="The tax number is 4711", external_id="crm-1", tags=["tax"])["id"]
+    again = agent.use(
+        "memory_store", text="The tax number is 4712", external_id="crm-1", expires_at="2999-01-01T10:00Z"
+    )
+    assert again == {"action": "updated", "id": first}
+    memory = Memory.objects.get()
+    assert (memory.text, memory.payload["tags"]) == ("The tax number is 4712", ["tax"])  # those not given stay
+    agent.use("memory_store", text="The tax number is 4712", external_id="crm-1", expires_at="never", tags=[])
+    memory.refresh_from_db()
+    assert (memory.expires_at, memory.payload["tags"]) == (None, ["tax"])
+
+
+def test_an_external_id_whose_memory_was_deleted_is_refused(agent: Agent) -> None:
+    memory_id = agent.use("memory_store", text="The tax number is 4711", external_id="crm-1")["id"]
+    agent.use("memory_forget", memoryId=memory_id)
+    with pytest.raises(DeletedByPerson):
+        agent.use("memory_store", text="The tax number is 4711", external_id="crm-1")
+    assert Memory.objects.count() == 1
+
+
+def test_labels_may_be_text(agent: Agent) -> None:
+    memory_id = agent.use("memory_store", text="x is y", tags="a, b，c", metadata='{"k": [1, "2"]}', external_id="")[
+        "id"
+    ]
+    payload = Memory.objects.get(memory_id=memory_id).payload
+    assert (payload["tags"], payload["metadata"]) == (["a", "b", "c"], {"k": [1, "2"]})
+    assert "external_id" not in payload
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tags", 5),
+        ("tags", ["a" * 101]),
+        ("tags", ["a", " "]),
+        ("metadata", "[1]"),
+        ("metadata", "no JSON"),
+        ("metadata", {"a": {"b": {"c": {"d": 1}}}}),
+        ("external_id", "a" * 256),
+        ("external_id", " "),
+        ("expires_at", "2001-01-01"),
+        ("expires_at", "when pigs fly"),
+    ],
+)
+def test_invalid_labels_are_named(agent: Agent, name: str, value: Any) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        agent.use("memory_store", text="x", **{name: value})
+    assert caught.value.errors[0].field.split(".")[0] == name
+    assert not Memory.objects.exists()
