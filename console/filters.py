@@ -20,6 +20,7 @@ from accounts.credential_names import shown_part
 from accounts.models import AuditEvent
 from console.forms import FIRST_DAY, LAST_DAY, PanelForm, TimeField, unknown_user
 from core import pagination
+from core.labels import MAX_TAG_CHARS
 from core.times import to_ms
 from memories.api.schemas.search import SearchBody
 from memories.models import LoggedSearch
@@ -297,6 +298,7 @@ class ListFilters(MemoryFilters):
     tab = _choice("", TAB_LABELS.items(), initial="user")
     q = _search_field(_("Search text"), 2000, _("Search memories, e.g. delivery address"))
     category = _choice(_("Category"), [(one, label(one)) for one in CATEGORIES])
+    tag = _text(_("Tag"), MAX_TAG_CHARS)
     origin = _choice(_("Origin"), ORIGINS.items())
     importance_min = _fraction(_("Minimum importance"))
     importance_max = _fraction(_("Maximum importance"))
@@ -311,10 +313,10 @@ class ListFilters(MemoryFilters):
         validators=[MinValueValidator(FIRST_DAY), MaxValueValidator(LAST_DAY)],
         widget=forms.TextInput(attrs={"type": "date"}),
     )
-    narrowing = ("q", "category", "origin", "importance_min", "importance_max", *MemoryFilters.narrowing)
+    narrowing = ("q", "category", "tag", "origin", "importance_min", "importance_max", *MemoryFilters.narrowing)
     drop_down = (
-        "user", "agent", "session", "category", "importance_min", "importance_max", "origin", "since", "until", "app",
-        "project", "sort",
+        "user", "agent", "session", "category", "tag", "importance_min", "importance_max", "origin", "since", "until",
+        "app", "project", "sort",
     )  # fmt: skip
 
     def __init__(self, path: str, query: Mapping[str, str]) -> None:
@@ -359,6 +361,7 @@ class ListFilters(MemoryFilters):
             super().selection(now, user_pk),
             tab=None if values["tab"] == ALL_TAB else values["tab"],
             categories=(values["category"],) if values["category"] else (),
+            tag=values["tag"] or None,
             origin=values["origin"] or None,
             importance_min=values["importance_min"],
             importance_max=values["importance_max"],

@@ -4,6 +4,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
+import orjson
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import Group, User
@@ -17,6 +18,7 @@ from accounts.forms import PanelField
 from console import queries
 from console.text import language_of
 from core.ids import check_name
+from core.labels import check_metadata, check_tags
 from core.localization import localized
 from core.messages import MANAGE
 from memories.services.decisions import OverrideValues
@@ -111,6 +113,42 @@ class NameField(forms.CharField):
             raise forms.ValidationError(localized(error.args[0])) from None
 
 
+class TagsField(forms.CharField):
+    """Tags, separated by commas. The value is a list."""
+
+    def __init__(self) -> None:
+        super().__init__(label=_("Tags (optional, separated by commas)"), required=False)
+
+    def clean(self, value: Any) -> Any:
+        written = super().clean(value).replace("，", ",").split(",")
+        try:
+            return check_tags([tag for tag in written if tag.strip()])
+        except ValueError as error:
+            raise ValidationError(localized(error.args[0])) from None
+
+
+class MetadataField(forms.CharField):
+    """Metadata as JSON. The value is an object."""
+
+    widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "placeholder": '{"source": "…"}'})
+
+    def __init__(self) -> None:
+        super().__init__(label=_("Metadata (optional, a JSON object)"), required=False)
+
+    def clean(self, value: Any) -> Any:
+        written = super().clean(value)
+        try:
+            metadata = orjson.loads(written) if written else {}
+        except orjson.JSONDecodeError:
+            metadata = None
+        if not isinstance(metadata, dict):
+            raise ValidationError(_('Enter a JSON object, such as {"source": "phone"}.'))
+        try:
+            return check_metadata(metadata)
+        except ValueError as error:
+            raise ValidationError(localized(error.args[0])) from None
+
+
 class OwnerForm(PanelForm):
     """The owner of a new memory or file."""
 
@@ -158,6 +196,8 @@ class AddForm(OwnerForm):
             ),
         },
     )
+    tags = TagsField()
+    metadata = MetadataField()
     expires_at = TimeField(label=_("Expires (empty: never)"))
     again = forms.BooleanField(required=False)
 

@@ -109,6 +109,11 @@ def matching(owner: Owner, condition: Condition) -> QuerySet[Attribute]:
     return found.filter(**of_type).filter(**{f"value__{condition.operator}": value})
 
 
+def holding_tag(tag: str) -> QuerySet[Attribute, Any]:
+    """Return the row ids of the memories of all users that have a tag. For operators."""
+    return Attribute.objects.filter(name=TAGS, value=encoded(tag)).values_list("memory", flat=True)
+
+
 def rebuild(owner: Owner) -> int:
     """Write the attributes of all of an owner's memories again; return the number of memories that have any."""
     _of(owner).delete()

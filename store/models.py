@@ -334,6 +334,7 @@ class Attribute(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["owner", "name", "value", "memory"], name="attribute_of_one_memory")
         ]
+        indexes = [models.Index(fields=["value", "memory"], condition=models.Q(name="tags"), name="attribute_by_tag")]
 
     def __str__(self) -> str:
         return f"{self.name} of {self.memory_id}"

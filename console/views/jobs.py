@@ -96,6 +96,7 @@ _CONDITIONS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
     "categories": (gettext_lazy("Category"), lambda names: ", ".join(str(categories.label(one)) for one in names)),
     "agent_id": (gettext_lazy("Agent"), str),
     "session_id": (gettext_lazy("Session"), str),
+    "tag": (gettext_lazy("Tag"), str),
     "origin": (gettext_lazy("Origin"), lambda origin: ORIGINS.get(origin, origin)),
     "importance_min": (gettext_lazy("Minimum importance"), str),
     "importance_max": (gettext_lazy("Maximum importance"), str),

@@ -168,6 +168,8 @@ def add(request: HttpRequest) -> HttpResponseBase:
         category=values["category"],
         text=values["text"],
         agent_id=values["agent"],
+        tags=values["tags"],
+        metadata=values["metadata"],
         origin="panel",
         expires_at=values["expires_at"],
         actor=actor_of(request),

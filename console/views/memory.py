@@ -41,7 +41,7 @@ from store import browse
 from store.models import State
 from store.neighbors import context_windows
 from store.text.tokens import required_tokens
-from store.types import KEPT, NOT_REPLACED, NewExpiry, Position, StoredMemory
+from store.types import KEPT, METADATA, NOT_REPLACED, NewExpiry, Position, StoredMemory
 
 MAX_RELATED: Final = 20
 _EVENT_LABELS: Final = {
@@ -235,6 +235,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "source": queries.source_files([found]).get(session_id),
         "attachments": attached.get(session_id, ()),
         "raw": _indented(found),
+        "metadata": _metadata_of(found),
         "origin": ORIGINS.get(found.origin, found.origin),
         "added": queries.addition(found),
         "session_url": reverse("console:transcript", args=[found.owner.user_pk], query=session),
@@ -259,6 +260,11 @@ def _existing(found: StoredMemory, memory_ids: Sequence[str]) -> list[StoredMemo
     pairs = [(found.owner, memory_id) for memory_id in memory_ids[:MAX_RELATED]]
     rows = queries.stored_of(pairs)
     return [rows[pair] for pair in pairs if pair in rows]
+
+
+def _metadata_of(found: StoredMemory) -> str:
+    metadata = found.payload.get(METADATA)
+    return orjson.dumps(metadata, option=orjson.OPT_INDENT_2).decode() if metadata else ""
 
 
 def _indented(found: StoredMemory) -> str:

@@ -158,6 +158,7 @@ def add_by_hand(
     session_id: str = MANUAL_SESSION,
     importance: float = 1.0,
     tags: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
     expires_at: datetime | None = None,
     origin: Origin,
     actor: Actor,
@@ -169,7 +170,8 @@ def add_by_hand(
     Raises: `InvalidInput` for an empty or too long text, an unknown category or an importance outside 0..1;
     `NotFound`, `Conflict` and `EngineRefused` for the session; `EngineUnavailable`.
     """
-    fact = NewFact(text, category, importance, agent_id, session_id, tags, expires_at=expires_at).cleaned(Counter())
+    fact = NewFact(text, category, importance, agent_id, session_id, tags, metadata or {}, expires_at=expires_at)
+    fact = fact.cleaned(Counter())
     _check(fact)
     check_expiry(expires_at)
     require_own_session(owner, session_id)

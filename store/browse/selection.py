@@ -9,7 +9,7 @@ from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from core.times import from_ms
-from store import cover
+from store import attributes, cover
 from store.browse import word_condition
 from store.categories import TABS
 from store.models import IN_LIVE_SESSION, Memory, State
@@ -42,6 +42,7 @@ class Selection:
     origin: str | None = None
     importance_min: float | None = None
     importance_max: float | None = None
+    tag: str | None = None
     words: tuple[str, ...] = ()
     since_ms: int | None = None
     until_ms: int | None = None
@@ -64,8 +65,9 @@ class Selection:
         return {name: _as_json_value(value) for name, value in given.items()}
 
     def as_record(self) -> dict[str, Any]:
-        """Return the conditions for the audit trail: of words only their number."""
-        return self.as_json() | ({"words": len(self.words)} if self.words else {})
+        """Return the conditions for the audit trail: of words and a tag only their number."""
+        counted = {"words": len(self.words), "tag": int(self.tag is not None)}
+        return self.as_json() | {name: number for name, number in counted.items() if number}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -143,6 +145,8 @@ def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet
         state_since__lt=None if selection.hidden_until_ms is None else from_ms(selection.hidden_until_ms),
     )
     shown = visible(Memory.objects.filter(state, _HIDDEN_BY[selection.hidden_by], **bounds)).order_by()
+    if selection.tag is not None:
+        shown = shown.filter(pk__in=attributes.holding_tag(selection.tag))
     if selection.is_shown:
         shown = shown.exclude(cover.is_left_out())
     if selection.words:
