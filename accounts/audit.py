@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from accounts.models import AuditEvent, AuditSubject, Principal
+from core.ids import MAX_USER_ID_CHARS
 from core.logs import redact_text, request_id
 from core.persistence.checked_rows import repair_row
 
@@ -108,11 +109,11 @@ def record(
     names = sorted({user_id, *users} - {""})
     event = _event(actor, action, subject_id, subject_type, detail)
     if event.kind != AuditEvent.Kind.READ:
-        event.user_id = user_id[:64]
+        event.user_id = user_id[:MAX_USER_ID_CHARS]
         with transaction.atomic(savepoint=False):
             _save(event, names)
         return
-    event.user_id = names[0][:64] if len(names) == 1 else ""
+    event.user_id = names[0][:MAX_USER_ID_CHARS] if len(names) == 1 else ""
     identity = [actor.kind, actor.name, action, subject_id, event.detail, names, source.get()]
     _count(event, names, identity)
 
@@ -120,7 +121,7 @@ def record(
 def record_counted(actor: Actor, action: str, subject_id: str, *, user_id: str) -> None:
     """Record what callers may repeat without limit: equal ones within ten minutes are one event, wherever from."""
     event = _event(actor, action, subject_id, "", None)
-    event.user_id = user_id[:64]
+    event.user_id = user_id[:MAX_USER_ID_CHARS]
     _count(event, [user_id], [actor.kind, actor.name, action, subject_id])
 
 
@@ -136,7 +137,7 @@ def record_opening(
             _save(event, sorted(users))
             return
         of_opening = AuditEvent.objects.filter(digest=event.digest).latest("pk").pk
-        rows = [AuditSubject(event_id=of_opening, user_id=name[:64]) for name in sorted(users)]
+        rows = [AuditSubject(event_id=of_opening, user_id=name[:MAX_USER_ID_CHARS]) for name in sorted(users)]
         AuditSubject.objects.bulk_create(rows, ignore_conflicts=True)
 
 
@@ -181,7 +182,7 @@ def add_missing_subjects(now: datetime) -> int:
     for event in list(recent.filter(at__gt=now - SUBJECTS_ADDED_FOR).order_by("pk")[:_SUBJECTS_AT_ONCE]):
         listed = event.detail.get("users")
         in_detail = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-        names = {name[:64] for name in (event.user_id, *in_detail)} - {""}
+        names = {name[:MAX_USER_ID_CHARS] for name in (event.user_id, *in_detail)} - {""}
         if not names:
             continue
         with transaction.atomic():
@@ -242,7 +243,7 @@ def _lock(name: str) -> None:
 
 def _save(event: AuditEvent, names: Collection[str]) -> None:
     event.save(force_insert=True)
-    rows = [AuditSubject(event_id=event.pk, user_id=name[:64]) for name in names]
+    rows = [AuditSubject(event_id=event.pk, user_id=name[:MAX_USER_ID_CHARS]) for name in names]
     AuditSubject.objects.bulk_create(rows, batch_size=_SUBJECTS_AT_ONCE)
 
 
