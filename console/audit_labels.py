@@ -94,6 +94,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "user.create": _("Created a user"),
     "user.erase": _("Erased a user"),
     "user.erase_begin": _("Began to erase a user"),
+    "user.export": _("Exported all data of a user"),
     "user.list": _("Listed users"),
     "user.view": _("Viewed a user"),
     "webhook.change": _("Changed a webhook"),

@@ -108,6 +108,16 @@ class DeletedByPerson(Conflict):
     code, title = "deleted_by_person", _("Deleted by a person")
 
 
+class CountChanged(Conflict):
+    """A deletion whose number of memories is not the one that the caller confirmed. `count` is the present number."""
+
+    code, title = "count_changed", _("Another number of memories")
+
+    def __init__(self, detail: str, *, count: int) -> None:
+        super().__init__(detail)
+        self.members["count"] = count
+
+
 class PreconditionFailed(GatewayError):
     """The object has another ETag than the caller expects. `current` is the object as its owner reads it."""
 

@@ -69,6 +69,7 @@ class Problem(BaseModel):
     created: dict[str, str] | None = Field(
         None, description="Only with `already_done`: the ids of what the first request created."
     )
+    count: int | None = Field(None, description="Only with `count_changed`: the number of memories that match now.")
 
 
 class JsonParser(BaseParser):

@@ -19,6 +19,7 @@ from memory_gateway.views import (
     robots_txt,
     security_txt,
 )
+from operations.api.views import FilteredDeletionViewSet
 
 
 def _schema(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
@@ -29,6 +30,9 @@ def _schema(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponse
 urlpatterns: list[URLPattern | URLResolver] = [
     # Before those of memories, whose ids may be any path; these before all others, because most requests go there.
     path("memories/context", ContextViewSet.as_view({"post": "make"}), name="memory-context"),
+    path("memories/delete", FilteredDeletionViewSet.as_view({"post": "delete"}), name="memory-deletion"),
+    path("memories/delete/<uuid:deletion_id>", FilteredDeletionViewSet.as_view({"get": "retrieve"})),
+    path("memories/delete/<uuid:deletion_id>/undo", FilteredDeletionViewSet.as_view({"post": "undo"})),
     path("", include("memories.api.urls")),
     path("", HomeView.as_view(http_method_names=["get", "head"])),
     path("health", HealthView.as_view()),

@@ -111,6 +111,13 @@ class Not:
         return not self.part.matches(memory)
 
 
+def has_condition(part: Filter) -> bool:
+    """Return True if a parsed filter compares anything."""
+    if isinstance(part, Group):
+        return any(map(has_condition, part.parts))
+    return has_condition(part.part) if isinstance(part, Not) else True
+
+
 def needs_rows(tree: Mapping[str, Any]) -> bool:
     """Return True if only rows have all that the filters compare, and the hits of a remote lack some of it."""
     return any(

@@ -21,13 +21,7 @@ class MemoryTable:
     """The methods of `store.port.Engine` that all engines share."""
 
     def list(self, owner: Owner, request: ListRequest) -> ListPage:
-        shown = ~_IS_LIVE & Q(IS_IN_TRASH) if request.is_deleted else _IS_LIVE
-        found = visible(Memory.objects.filter(owned_by(owner), shown, IN_LIVE_SESSION))
-        found = found.exclude(cover.is_left_out())
-        found = found.filter(_conditions(request))
-        if request.filters:
-            found = found.filter(filter_queries.query_of(owner, request.filters))
-        rows = list(found.order_by("-created_at_ms", "-pk")[: request.limit + 1])
+        rows = list(listed(owner, request).order_by("-created_at_ms", "-pk")[: request.limit + 1])
         page = rows[: request.limit]
         following = Position(page[-1].created_at_ms, page[-1].pk) if len(rows) > request.limit else None
         return ListPage(tuple(stored(row) for row in page), following)
@@ -64,6 +58,14 @@ class MemoryTable:
             for memory, former_text in edited.items():
                 derived_memories.follow_edit(owner, memory, former_text)
             derived_memories.apply_edits(owner, wordings)
+
+
+def listed(owner: Owner, request: ListRequest) -> QuerySet[Memory]:
+    """Return the memories that a list shows, unordered and without its limit. Raises: `InvalidInput` for filters."""
+    shown = ~_IS_LIVE & Q(IS_IN_TRASH) if request.is_deleted else _IS_LIVE
+    found = visible(Memory.objects.filter(owned_by(owner), shown, IN_LIVE_SESSION))
+    found = found.exclude(cover.is_left_out()).filter(_conditions(request))
+    return found.filter(filter_queries.query_of(owner, request.filters)) if request.filters else found
 
 
 def visible(memories: QuerySet[Memory]) -> QuerySet[Memory]:

@@ -1,8 +1,104 @@
-"""The query and the response of `DELETE /users/{user_id}`."""
+"""The requests and responses of erasures and of deletions by filter."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from accounts.api.schemas import AuthenticatedQuery, Time, UserId
+from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery, ScopedBody, Time, UserId
+from core.rest import WHOLE
+from memories.api.schemas.memories import DEFAULT_PAGE_SIZE, Cursor, PageSize, Reason
+from memories.api.schemas.search import FilterTree
+from operations.filtered_deletion import MAX_MEMORIES
+
+DeletionId = Annotated[
+    UUID, Field(description="The id of the deletion.", examples=["b0a4f9d2-6f0c-4d6e-9a51-2f4f5a8f0c11"])
+]
+
+
+class FilteredDeletionBody(ScopedBody):
+    """The memories to delete, and how many they are."""
+
+    filters: Annotated[dict[str, Any], FilterTree] = Field(
+        description="Conditions that the memories must meet, as in `POST /memories/search`: at least one.",
+        examples=[{"tags": ["draft"]}],
+    )
+    dry_run: bool = Field(False, description="True deletes nothing and returns the number of memories.")
+    expected_count: Annotated[int, Field(ge=0, le=MAX_MEMORIES), WHOLE] | None = Field(
+        None,
+        description="The number that a dry run with the same filters returned in the last ten minutes. Required "
+        "without `dry_run`; if another number matches now, nothing is deleted (409 `count_changed`).",
+        examples=[0],
+    )
+    reason: Reason | None = Field(
+        None, description="Why they are deleted, for the trash and the history.", examples=["outdated"]
+    )
+
+
+class UndoneDeletionBody(AuthenticatedBody):
+    """No fields but credentials."""
+
+
+class AuditQuery(AuthenticatedQuery):
+    """A page of the audit trail."""
+
+    limit: PageSize = Field(DEFAULT_PAGE_SIZE, description="The size of a page.")
+    cursor: Cursor = None
+
+
+class AuditActor(BaseModel):
+    """Who did it. Operators have a role and a number that stays; their name only if an administrator entered one."""
+
+    kind: Literal["key", "token", "operator", "command", "provisioning", "system"] = Field(
+        description="The kind of actor; `token`: OpenClaw's token of an operator.", examples=["operator"]
+    )
+    key_id: str | None = Field(description="The id of the user's key; null for other actors.", examples=[None])
+    role: str | None = Field(description="The operator's role.", examples=["Curator"])
+    number: int | None = Field(description="The operator's number; null for one who was deleted.", examples=[3])
+    name: str | None = Field(description="The operator's full name, if one is entered.", examples=[None])
+
+
+class AuditEventOut(BaseModel):
+    """An event about the user's data."""
+
+    event_id: int = Field(description="The id of the event.", examples=[1042])
+    at: Time = Field(description="When it happened.")
+    action: str = Field(description="What was done, such as `memory.delete`.", examples=["memory.view"])
+    kind: Literal["change", "read", "sign_in"] = Field(description="The kind of the action.", examples=["read"])
+    by: AuditActor = Field(description="Who did it.")
+    subject_type: str = Field(description="The type of what it was done to.", examples=["memory"])
+    subject_id: str | None = Field(
+        description="Its id; null if the event also concerns other users.",
+        examples=["613144a3-5245-5052-80e6-47a15e6817f1"],
+    )
+    count: int = Field(description="How often it happened until `last_at`.", examples=[1])
+    last_at: Time | None = Field(description="When it happened last; null if only once.", examples=[None])
+    address: str | None = Field(description="The network address of the user's key; else null.", examples=[None])
+    detail: dict[str, Any] = Field(description="More about it, without texts; empty for operators.", examples=[{}])
+
+
+class AuditPage(BaseModel):
+    """A page of the audit trail."""
+
+    events: list[AuditEventOut] = Field(description="The events, newest first.")
+    next_cursor: str | None = Field(description="The cursor of the next page; null on the last one.", examples=[None])
+
+
+class FilteredDeletion(BaseModel):
+    """A dry run, or a deletion of memories by a filter."""
+
+    deletion_id: str | None = Field(
+        description="The id by which the deletion is undone; null for a dry run.",
+        examples=["b0a4f9d2-6f0c-4d6e-9a51-2f4f5a8f0c11"],
+    )
+    status: Literal["dry_run", "running", "deleted", "undoing", "undone", "failed"] = Field(
+        description="`running` and `undoing`: a worker continues, also after a restart.", examples=["deleted"]
+    )
+    count: int = Field(description="The number of memories that match.", examples=[12])
+    deleted: int = Field(description="The number of memories that were moved to the trash.", examples=[12])
+    by_category: dict[str, int] | None = Field(
+        None, description="Only of a dry run: the number of memories by category.", examples=[None]
+    )
 
 
 class ErasureQuery(AuthenticatedQuery):

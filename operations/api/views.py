@@ -1,24 +1,65 @@
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import translation
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
+from rest_framework.viewsets import ViewSet
 
-from accounts.api.authentication import UserKeyAuthentication, bearer, is_provisioning_token
-from accounts.api.openapi import BearerScheme, path_parameter, problems, query_parameters, success
-from accounts.api.schemas import UserId
+from accounts.api.authentication import UserKeyAuthentication, bearer, caller, is_provisioning_token
+from accounts.api.idempotency import idempotent
+from accounts.api.openapi import (
+    BearerScheme,
+    path_parameter,
+    problems,
+    query_parameters,
+    request_body,
+    success,
+)
+from accounts.api.schemas import AuthenticatedQuery, UserId
 from accounts.api.views import UserViewSet
-from accounts.audit import Actor
-from accounts.models import Principal
+from accounts.audit import Actor, record
+from accounts.models import MemoryUser, Principal
+from accounts.scopes import DECIDE
+from core import pagination
 from core.errors import InvalidInput, NotFound
 from core.ids import user_id_form
+from core.localization import language_headers, language_of
 from core.messages import Translatable as _
-from core.rest import parse_query
-from operations import erase
-from operations.api.schemas import ErasureQuery, ErasureReceipt, NamedErasureQuery
+from core.rest import parse, parse_query
+from memories.services.lookup import owner_of
+from operations import erase, filtered_deletion, person_audit, person_export
+from operations.api.schemas import (
+    AuditPage,
+    AuditQuery,
+    DeletionId,
+    ErasureQuery,
+    ErasureReceipt,
+    FilteredDeletion,
+    FilteredDeletionBody,
+    NamedErasureQuery,
+    UndoneDeletionBody,
+)
+from operations.filtered_deletion import Chosen
+from operations.models import Job
+from operations.person_export import Words
+
+_EXPORT_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store"}
+_DELETION_ID = path_parameter("deletion_id", DeletionId)
+_DRY_RUN: dict[str, Any] = {
+    "deletion_id": None,
+    "status": "dry_run",
+    "count": 0,
+    "deleted": 0,
+    "by_category": {},
+}
 
 
 class Provisioner:
@@ -62,6 +103,123 @@ class UsersViewSet(UserViewSet):
         """Erase the user that the query names, also by an id with a slash: else as `DELETE /users/{user_id}`."""
         query = parse_query(NamedErasureQuery, request)
         return _erase(request, query.user_id, query.confirm)
+
+
+@extend_schema(tags=["memories"])
+class FilteredDeletionViewSet(ViewSet):
+    scopes = dict.fromkeys(("delete", "retrieve", "undo"), DECIDE)
+
+    @extend_schema(
+        operation_id="delete_memories",
+        summary="Delete memories by a filter",
+        request=request_body(FilteredDeletionBody, dry_run=True),
+        responses={
+            200: success(FilteredDeletion, "The dry run or the deletion.", **_DRY_RUN),
+            **problems(409, 422),
+        },
+    )
+    @idempotent()
+    def delete(self, request: Request) -> Response:
+        """Move all memories of a scope that meet conditions to the trash, with one undo.
+
+        First send the request with `dry_run`, then with the count that it returned.
+        """
+        body = parse(FilteredDeletionBody, request.data)
+        principal = caller(request)
+        owner = owner_of(principal, body.app_id, body.project_id)
+        chosen, actor = Chosen(owner, body.filters, principal.agent_id), Actor.key(principal)
+        if body.dry_run:
+            counts = filtered_deletion.preview(chosen, actor=actor)
+            dry_run = {"deletion_id": None, "status": "dry_run", "count": sum(counts.values()), "deleted": 0}
+            return Response({**dry_run, "by_category": counts})
+        if body.expected_count is None:
+            raise InvalidInput.of_field("expected_count", _("is required: send the count of a dry run"))
+        job = filtered_deletion.delete(
+            chosen, expected_count=body.expected_count, reason=body.reason or "", actor=actor
+        )
+        return Response(_deletion(job))
+
+    @extend_schema(
+        operation_id="get_deletion",
+        summary="Get a deletion by a filter",
+        parameters=[_DELETION_ID, *query_parameters(AuthenticatedQuery)],
+        responses={200: success(FilteredDeletion, "The deletion."), **problems(404)},
+    )
+    def retrieve(self, request: Request, deletion_id: UUID) -> Response:
+        """Get the state of a deletion that a worker carries out or undoes. It is kept for 30 days."""
+        parse_query(AuthenticatedQuery, request)
+        return Response(_deletion(filtered_deletion.get(caller(request).user_pk, deletion_id)))
+
+    @extend_schema(
+        operation_id="undo_deletion",
+        summary="Undo a deletion by a filter",
+        parameters=[_DELETION_ID],
+        request=request_body(UndoneDeletionBody),
+        responses={200: success(FilteredDeletion, "The deletion.", status="undone"), **problems(404, 409, 422)},
+    )
+    @idempotent()
+    def undo(self, request: Request, deletion_id: UUID) -> Response:
+        """Restore what the deletion moved to the trash and what is still there."""
+        parse(UndoneDeletionBody, request.data)
+        principal = caller(request)
+        return Response(_deletion(filtered_deletion.undo(principal.user_pk, deletion_id, actor=Actor.key(principal))))
+
+
+def _deletion(job: Job) -> dict[str, Any]:
+    undoing = filtered_deletion.undoing(job)
+    status = {Job.Status.DONE: "deleted", Job.Status.FAILED: "failed", Job.Status.STOPPED: "failed"}.get(
+        Job.Status(job.status), "running"
+    )
+    if undoing is not None:
+        status = "undone" if undoing.status == Job.Status.DONE else "undoing"
+    deleted = job.cursor.get("changed", 0)
+    return {"deletion_id": str(job.pk), "status": status, "count": job.total, "deleted": deleted}
+
+
+@extend_schema(tags=["users"])
+class PersonViewSet(ViewSet):
+    """Everything that is stored about a user, and what was done with it. Needs a key without limits."""
+
+    @extend_schema(
+        operation_id="export_user",
+        summary="Export all data of the user",
+        parameters=query_parameters(AuthenticatedQuery),
+        responses={
+            (200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The archive."),
+            **problems(),
+        },
+    )
+    def export(self, request: Request) -> HttpResponseBase:
+        """Export memories, profiles and files as a ZIP archive: a page to read, JSON lines, and files by their names.
+
+        Deleted and expired memories are in it until they are purged.
+        """
+        parse_query(AuthenticatedQuery, request)
+        principal = caller(request)
+        user = MemoryUser.objects.get(pk=principal.user_pk)
+        record(Actor.key(principal), "user.export", user.user_id, user_id=user.user_id)
+        language = language_of(request)
+        with translation.override(language):
+            words = Words.now(user.user_id)
+        headers = {"Content-Disposition": 'attachment; filename="memories.zip"', **_EXPORT_HEADERS}
+        parts = person_export.export(user, words)
+        headers |= language_headers(language)
+        return StreamingHttpResponse(parts, content_type="application/zip", headers=headers)
+
+    @extend_schema(
+        operation_id="list_audit_events",
+        summary="List audit events",
+        parameters=query_parameters(AuditQuery),
+        responses={200: success(AuditPage, "A page of events, newest first."), **problems(422)},
+    )
+    def audit(self, request: Request) -> Response:
+        """List who read or changed the user's data, and when. Operators are named by role and number."""
+        query = parse_query(AuditQuery, request)
+        principal = caller(request)
+        position = pagination.decode_numbers(query.cursor)[0] if query.cursor is not None else None
+        events, following = person_audit.events(principal.user_id, after=position, limit=query.limit)
+        cursor = None if following is None else pagination.encode(following, 0)
+        return Response({"events": events, "next_cursor": cursor})
 
 
 class UserErasureView(APIView):
