@@ -28,6 +28,7 @@ from accounts.models import (
     OAuthConnection,
     OAuthToken,
     OperatorIdentity,
+    PortalLink,
     SignInThrottle,
 )
 
@@ -131,6 +132,15 @@ class OAuthTokenAdmin(ReadOnlyAdmin):
     list_filter = ("kind", "expires_at")
     list_select_related = ("connection__client",)
     search_fields = ("connection__user__user_id__exact",)
+    exclude = ("digest",)
+
+
+@admin.register(PortalLink)
+class PortalLinkAdmin(ReadOnlyAdmin):
+    list_display = ("id", "user", "key", "frame_origin", "created_at", "opened_at", "expires_at")
+    list_filter = ("created_at",)
+    list_select_related = ("user", "key")
+    search_fields = ("user__user_id__exact",)
     exclude = ("digest",)
 
 

@@ -16,7 +16,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from accounts.models import AuditEvent, AuditSubject, Principal
+from accounts.models import AuditEvent, AuditSubject, PortalLink, Principal
 from core.ids import MAX_USER_ID_CHARS
 from core.logs import redact_text, request_id
 from core.persistence.checked_rows import repair_row
@@ -78,6 +78,11 @@ class Actor:
     @classmethod
     def command(cls, name: str) -> Self:
         return cls(AuditEvent.ActorKind.COMMAND, name)
+
+    @classmethod
+    def person(cls, link: PortalLink) -> Self:
+        """Return the actor who uses the pages of a user, by the link that opened them."""
+        return cls(AuditEvent.ActorKind.PERSON, str(link.pk))
 
     @classmethod
     def provisioning(cls) -> Self:

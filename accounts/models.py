@@ -307,6 +307,32 @@ class OAuthToken(models.Model):
         return f"{self.kind} {self.pk}"
 
 
+class PortalLink(CheckedModel):
+    """A one-time link to the pages of a user, and then the session that it opened.
+
+    `digest` and `expires_at` are those of the link, and from `opened_at` on those of the session. `key` is the API key
+    that made the link, null if the provisioning token did. `frame_origin` is the origin whose pages may frame it.
+    """
+
+    id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="portal_links")
+    key = models.ForeignKey(UserKey, models.CASCADE, verbose_name=_("API key"), null=True, related_name="+")
+    digest = models.CharField(_("digest"), max_length=64, unique=True)
+    frame_origin = models.CharField(_("origin of the frame"), max_length=255, blank=True)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    opened_at = models.DateTimeField(_("opened at"), null=True)
+    expires_at = models.DateTimeField(_("expires at"))
+
+    class Meta:
+        verbose_name = _("portal link")
+        verbose_name_plural = _("portal links")
+        default_permissions = ("view",)
+        indexes = [models.Index(fields=["expires_at"], name="portal_link_by_expiry")]
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
 class AuditEvent(models.Model):
     """An event of the audit trail: actor, action, subject and time, without memory text and keys.
 
@@ -320,6 +346,7 @@ class AuditEvent(models.Model):
         OPERATOR = "operator", _("Operator")
         COMMAND = "command", _("Command")
         PROVISIONING = "provisioning", _("Provisioning")
+        PERSON = "person", _("Person")
         SYSTEM = "system", _("System")
 
     class Kind(models.TextChoices):

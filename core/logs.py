@@ -20,7 +20,7 @@ _SECRET_NAME = re.compile(
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SECRET_VALUE = re.compile(
     r"uk_[A-Za-z0-9_\-]+"
-    r"|(?:rpc|oac|oat|ort)_[A-Za-z0-9_\-]{20,}"
+    r"|(?:rpc|oac|oat|ort|upl)_[A-Za-z0-9_\-]{20,}"
     r"|(?<=bearer\s)[^\s\"',;]+"
     r"|(?<=basic\s)[A-Za-z0-9+/=]{8,}"
     r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"
@@ -36,6 +36,7 @@ _MARKS = (
     "oac_",
     "oat_",
     "ort_",
+    "upl_",
     "bearer",
     "basic",
     "://",

@@ -76,17 +76,20 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 # The operators' pages and OAuth's consent page. OpenClaw opens the panel below `/plugins/memory`, except the API of its
 # former plugin.
-_is_page = re.compile(r"/admin/|/oauth/authorize$|/plugins/memory(?!/api/)(/|$)").match
+_is_operators_page = re.compile(r"/admin/|/oauth/authorize$|/plugins/memory(?!/api/)(/|$)").match
+# The pages of users have sessions of another kind.
+_is_portal = re.compile(r"/portal(/|$)").match
 
 
 def is_api(path: str) -> bool:
     """Return True for all paths but pages and static files."""
-    return not (_is_page(path) or path.startswith(settings.STATIC_URL))
+    return not (_is_operators_page(path) or _is_portal(path) or path.startswith(settings.STATIC_URL))
 
 
 def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
     """Return an error as a page, in the reader's language."""
-    page = render(request, "error.html", {"error": error, "request_id": request_id.get()}, status=error.status)
+    template = "portal/error.html" if _is_portal(request.path) else "error.html"
+    page = render(request, template, {"error": error, "request_id": request_id.get()}, status=error.status)
     for name, value in problem_headers(error).items():
         page[name] = value
     return page
@@ -106,7 +109,7 @@ class _PagesOnly(MiddlewareMixin):
 
     def __call__(self, request: HttpRequest) -> Any:
         path = request.path_info
-        is_page = _is_page(path) or path.startswith("/api/") or path == "/metrics"
+        is_page = _is_operators_page(path) or path.startswith("/api/") or path == "/metrics"
         return super().__call__(request) if is_page else self.get_response(request)
 
 
@@ -130,6 +133,10 @@ class SessionMiddleware(_PagesOnly, sessions.SessionMiddleware):
 
 
 class LocaleMiddleware(_PagesOnly, locale.LocaleMiddleware):
+    def __call__(self, request: HttpRequest) -> Any:
+        is_portal = _is_portal(request.path)
+        return locale.LocaleMiddleware.__call__(self, request) if is_portal else super().__call__(request)
+
     def process_response(self, request: HttpRequest, response: Any) -> Any:
         """Reset the language: it must not leak into the thread's next request."""
         result = super().process_response(request, response)
@@ -284,6 +291,8 @@ class RequestLog:
                     request_body=_request_body(request) if show_bodies else None,
                     response_body=_response_body(response) if show_bodies else None,
                 )
+            elif _is_portal(request.path_info):
+                response.headers.setdefault("Cache-Control", "no-store")
             elif request.path_info.startswith(("/admin/", "/oauth/")):
                 # With "no-referrer" browsers send `Origin: null` with every form, which the CSRF check must refuse.
                 response["Referrer-Policy"] = "same-origin"

@@ -79,6 +79,7 @@ MEMORY_GATEWAY_FULL_CONTEXT_MEMORY = env.boolean("FULL_CONTEXT_MEMORY", True)
 MEMORY_GATEWAY_SELF_IMPROVING_MEMORY = env.boolean("SELF_IMPROVING_MEMORY", True)
 MEMORY_GATEWAY_ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
 MEMORY_GATEWAY_ALLOWED_ORIGINS = env.origins("ALLOWED_ORIGINS")
+MEMORY_GATEWAY_PORTAL_ORIGINS = env.origins("PORTAL_ORIGINS")
 MEMORY_GATEWAY_HSTS = env.hsts("HSTS", "max-age=31536000")
 MEMORY_GATEWAY_SECURITY_CONTACT = env.contacts("SECURITY_CONTACT")
 MEMORY_GATEWAY_TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
@@ -191,6 +192,7 @@ INSTALLED_APPS = [
     "operations",
     "agents",
     "console",
+    "portal",
     "memory_gateway",
     "rest_framework",
     "drf_spectacular",

@@ -21,6 +21,7 @@ from accounts.models import (
     MemoryUser,
     OAuthConnection,
     OAuthToken,
+    PortalLink,
     RpcToken,
     UserKey,
 )
@@ -215,6 +216,7 @@ LOCAL: tuple[Table, ...] = (
     Table(name="rpc_tokens", model=RpcToken),
     Table(name="oauth_tokens", model=OAuthToken, user="connection__user"),
     Table(name="oauth_connections", model=OAuthConnection),
+    Table(name="portal_links", model=PortalLink),
     Table(name="idempotency_keys", model=IdempotencyKey),
     Table(name="unmatched_decisions", model=UnmatchedDecision),
     Table(name="logged_searches", model=LoggedSearch),

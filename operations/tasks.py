@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from django_tasks import task
 
-from accounts import audit, expiry, idempotency, oauth, oidc, sessions, sign_in
+from accounts import audit, expiry, idempotency, oauth, oidc, portal_links, sessions, sign_in
 from accounts.audit import Actor
 from core.background.tasks import PROCESS, Round, in_each_process, in_threads, periodic
 from core.persistence import database_errors
@@ -49,6 +49,7 @@ def clean_up(run: Round) -> int:
     if may_purge:
         oauth.forget_old(now)
         oidc.forget_old(now)
+        portal_links.forget_old(now)
         sessions.clear_expired()
         sign_in.forget_old(now)
         audit.delete_old(now)

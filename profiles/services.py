@@ -49,6 +49,7 @@ MAX_VERSION = 2**31 - 1
 AGENT_CONFIDENCE = 0.7
 _SOURCES: dict[str, MemorySource] = {
     AuditEvent.ActorKind.KEY: "user_stated",
+    AuditEvent.ActorKind.PERSON: "user_stated",
     AuditEvent.ActorKind.OPERATOR: "operator",
 }
 

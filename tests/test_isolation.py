@@ -428,6 +428,22 @@ class Walk(RuleBasedStateMachine):
         self._look_for_leaks(name, without_header)
         assert without_header.status_code == (200 if name == owner else 401)
 
+    @rule(name=people, owner=people)
+    def make_a_link_to_the_pages_of_a_person(self, name: str, owner: str) -> None:
+        """The pages show their person alone."""
+        body = {"user_id": self.subjects[owner].user_id}
+        as_json = {"content_type": "application/json", "expect": 200 if name == owner else 403}
+        made = self.call(name, "post", "/portal-links", data=body, **as_json)
+        if name != owner:
+            return
+        self.subjects[name].secrets.add(made["url"].rpartition("/")[2])
+        browser = Client()
+        assert browser.post(made["url"]).status_code == 302
+        for page in ("", "files", "conversations", "connections", "looks?all=1", "trash", "profile"):
+            answer = browser.get(f"/portal/{page}")
+            assert answer.status_code == 200
+            self._look_for_leaks(name, answer)
+
     @rule(name=people)
     def issue_and_list_keys(self, name: str) -> None:
         subject = self.subjects[name]

@@ -102,6 +102,7 @@ _SUBJECTS: Final = {
     "token": pgettext_lazy("line of the audit trail", "token"),
     "operator": gettext_lazy("operator"),
     "network": gettext_lazy("network"),
+    "portal_link": gettext_lazy("link"),
     "address": pgettext_lazy("line of the audit trail", "address"),
 }
 

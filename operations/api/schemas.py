@@ -151,7 +151,9 @@ class StoredFiles(BaseModel):
 class ErasedBy(BaseModel):
     """The actor who erased the user."""
 
-    kind: str = Field(description="`key`, `provisioning`, `operator`, `command` or `system`.", examples=["key"])
+    kind: str = Field(
+        description="`key`, `provisioning`, `operator`, `person`, `command` or `system`.", examples=["key"]
+    )
     name: str = Field(
         description="The id of the API key, or the name of the actor.",
         examples=["0b6f3f0e-6f0c-4d6e-9a51-2f4f5a8f0c11"],

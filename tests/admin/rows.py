@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import Model
 from django.utils import timezone
 
-from accounts import services, tokens
+from accounts import portal_links, services, tokens
 from accounts.audit import Actor, record
 from accounts.models import (
     AuditEvent,
@@ -21,6 +21,7 @@ from accounts.models import (
     OAuthConnection,
     OAuthToken,
     OperatorIdentity,
+    PortalLink,
     RpcToken,
     SignInThrottle,
     UserKey,
@@ -106,6 +107,10 @@ def oauth_connection(number: int) -> OAuthConnection:
 
 def oauth_token(number: int) -> OAuthToken:
     return OAuthToken.objects.get(connection=oauth_connection(number))
+
+
+def portal_link(number: int) -> PortalLink:
+    return portal_links.create(user(number).pk, actor=ACTOR).link
 
 
 def session(number: int) -> Session:
@@ -351,6 +356,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     OAuthClient: oauth_client,
     OAuthConnection: oauth_connection,
     OAuthToken: oauth_token,
+    PortalLink: portal_link,
     OperatorIdentity: operator_identity,
     Session: session,
     Memory: memory,

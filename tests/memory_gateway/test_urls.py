@@ -26,6 +26,8 @@ API = {
     ("POST", "/users/me/keys"): KEY,
     ("POST", "/users/me/keys/rotate"): KEY,
     ("DELETE", "/users/me/keys/<uuid:key_id>"): KEY,
+    ("POST", "/portal-links"): KEY,
+    ("GET", "/portal"): OPEN,
     ("GET", "/resources"): KEY,
     ("POST", "/resources"): KEY,
     ("POST", "/resources/external"): KEY,
@@ -95,6 +97,8 @@ FUNCTIONS = {
     ),
     *(f"/oauth/{name}" for name in ("authorize", "register", "revoke", "token")),
 }
+# The pages of a person answer 401 as a page: `tests.portal` has their tests.
+PORTAL = "/portal/"
 # Every other page under /admin/ is for signed-in staff.
 ADMIN_OPEN = {"/admin/login/"}
 # Open as well, and absent without an OpenID Connect provider.
@@ -107,7 +111,8 @@ SECURITY_HEADERS = {
 }
 
 ROUTES = all_routes()
-API_ROUTES = [route for route in ROUTES if not route.pattern.startswith("/admin/")]
+API_ROUTES = [route for route in ROUTES if not route.pattern.startswith(("/admin/", PORTAL))]
+PORTAL_ROUTES = [route for route in ROUTES if route.pattern.startswith(PORTAL)]
 ADMIN_ROUTES = [route for route in ROUTES if route.pattern.startswith("/admin/")]
 API_CALLS = [(method, route) for route in API_ROUTES for method in sorted(route.methods)]
 
@@ -122,6 +127,14 @@ def test_the_table_names_every_call_and_no_other() -> None:
 
 def test_what_names_no_methods_is_known_too() -> None:
     assert {route.pattern for route in API_ROUTES if not route.methods} == FUNCTIONS
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("route", PORTAL_ROUTES, ids=call_id)
+def test_an_outsider_sees_no_page_of_a_person(client: Client, route: Route) -> None:
+    # A receipt is sent after the erasure, when there is no session any longer.
+    expected = [405, 400] if route.pattern == "/portal/receipt" else [401, 401]
+    assert [send(route.address).status_code for send in (client.get, client.post)] == expected
 
 
 @pytest.mark.django_db
