@@ -31,6 +31,7 @@ from store.browse import Selection
 from store.categories import CATEGORIES, TABS, label
 from store.ledger import EXPIRY
 from store.models import Memory
+from store.text.terms import ANY, terms
 from store.text.tokens import required_tokens
 from store.types import MAX_TOP_K, Position
 from webhooks.models import WebhookDelivery
@@ -65,6 +66,17 @@ FILE_TYPES: Final = {
     "image": _("Image"),
     "audio": _("Audio"),
     "text": _("Text"),
+}
+MARKS: Final = {
+    "edited": _("Edited"),
+    "covered": _("Covered"),
+    "superseded": _("Superseded"),
+    "expired": _("Expired"),
+}
+SORTS: Final = {
+    "newest": _("newest first"),
+    "oldest": _("oldest first"),
+    "importance": _("most important first"),
 }
 NO_WORDS: Final = _("The search text contains no words. Enter at least one word.")
 _ALL: Final = _("all")
@@ -295,16 +307,16 @@ class DashboardFilters(MemoryFilters):
 class ListFilters(MemoryFilters):
     """The tab, filters, order and page position of a list of memories."""
 
-    tab = _choice("", TAB_LABELS.items(), initial="user")
+    tab = _choice("", TAB_LABELS.items(), initial=ALL_TAB)
     q = _search_field(_("Search text"), 2000, _("Search memories, e.g. delivery address"))
+    match = _choice(_("Words"), [("any", _("any of the words"))], empty=_("all words"))
     category = _choice(_("Category"), [(one, label(one)) for one in CATEGORIES])
     tag = _text(_("Tag"), MAX_TAG_CHARS)
     origin = _choice(_("Origin"), ORIGINS.items())
     importance_min = _fraction(_("Minimum importance"))
     importance_max = _fraction(_("Maximum importance"))
-    sort = forms.ChoiceField(
-        label=_("Sort order"), choices=[("newest", _("newest first")), ("oldest", _("oldest first"))], initial="newest"
-    )
+    mark = _choice(_("Mark"), MARKS.items())
+    sort = _choice(_("Sort order"), SORTS.items(), empty=_("best match or newest first"))
     after = PositionField()
     before = PositionField()
     at = forms.DateField(
@@ -313,10 +325,20 @@ class ListFilters(MemoryFilters):
         validators=[MinValueValidator(FIRST_DAY), MaxValueValidator(LAST_DAY)],
         widget=forms.TextInput(attrs={"type": "date"}),
     )
-    narrowing = ("q", "category", "tag", "origin", "importance_min", "importance_max", *MemoryFilters.narrowing)
+    narrowing = (
+        "q",
+        "match",
+        "category",
+        "tag",
+        "origin",
+        "mark",
+        "importance_min",
+        "importance_max",
+        *MemoryFilters.narrowing,
+    )
     drop_down = (
-        "user", "agent", "session", "category", "tag", "importance_min", "importance_max", "origin", "since", "until",
-        "app", "project", "sort",
+        "user", "agent", "session", "category", "tag", "mark", "importance_min", "importance_max", "origin", "since", "until",
+        "app", "project", "match", "sort",
     )  # fmt: skip
 
     def __init__(self, path: str, query: Mapping[str, str]) -> None:
@@ -339,8 +361,24 @@ class ListFilters(MemoryFilters):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return the tokens of the words that memories must contain."""
-        return required_tokens(self.data["q"])
+        """Return the terms of the words that memories must contain."""
+        return terms(self.data["q"])
+
+    @property
+    def order(self) -> str:
+        """Return the order: newest, oldest, relevance or importance. Only matches of words have the last two."""
+        by_match = self.data["sort"] or "relevance"
+        is_by_time = by_match in {"newest", "oldest"}
+        return by_match if is_by_time or self.data["q"] else "newest"
+
+    @property
+    def is_ranked(self) -> bool:
+        return self.order in {"relevance", "importance"}
+
+    @property
+    def rows_before(self) -> int | None:
+        found: int | None = (self.cleaned_data["start"] or 0) if self.is_ranked else super().rows_before
+        return found
 
     def conflicts(self, now: datetime, user_pk: UUID | None) -> list[str]:
         found = super().conflicts(now, user_pk)
@@ -350,7 +388,7 @@ class ListFilters(MemoryFilters):
 
     @property
     def oldest_first(self) -> bool:
-        return self.data["sort"] == "oldest"
+        return self.order == "oldest"
 
     def clear(self) -> str:
         return type(self)(self.path, {"tab": self.data["tab"]}).url()
@@ -365,7 +403,8 @@ class ListFilters(MemoryFilters):
             origin=values["origin"] or None,
             importance_min=values["importance_min"],
             importance_max=values["importance_max"],
-            words=self.words,
+            words=(ANY, *self.words) if values["match"] else self.words,
+            mark=values["mark"] or None,
         )
 
     def bounds(self) -> tuple[Position | None, Position | None]:
@@ -463,7 +502,7 @@ class ResourceFilters(PagedFilters):
 class UserFilters(Filters):
     """The filters of the list of users. Only the order by user id has further pages and a search."""
 
-    q = _search_field(_("Start of a user ID"), 64)
+    q = _search_field(_("Part of a user ID"), 64)
     sort = _choice("", [("memories", "memories"), ("used", "used")])
     after = _text("", 64)
 

@@ -8,13 +8,16 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from store.text.normalize import UNSPACED, fold
+from store.text.terms import Wanted, wanted
 from store.text.tokens import tokenize
 from store.types import StoredMemory
 
 FOLD_CHARS: Final = 200
+EXCERPT_CHARS: Final = 240
 MAX_SENT_CHARS: Final = 2000
 TEASER_CHARS: Final = 400
 _MAX_DIFF_TOKENS: Final = 3000
+_TAG = re.compile(r"</?(?:relevant-memories|knowledge-context)>")
 _BLOCK = re.compile(r"<(relevant-memories|knowledge-context)>(.*?)</\1>", re.DOTALL)
 # What the tokenizer takes apart: characters without spaces between, words with joints, signs.
 _UNSPACED = re.compile(f"[{UNSPACED}]+")
@@ -61,13 +64,16 @@ class MemoryItem:
 def memory_item(
     memory: StoredMemory, *, is_edited: bool = False, filename: str = "", words: Collection[str] = ()
 ) -> MemoryItem:
+    """Return what a list shows of a memory: with words of a search, the place of the text that has most of them."""
     whole = memory.text
-    is_cut = len(whole) > MAX_SENT_CHARS
+    excerpt = _excerpt(whole, words)
+    is_cut = bool(excerpt) or len(whole) > MAX_SENT_CHARS
+    shown = [Piece("", excerpt)] if excerpt else parts(f"{whole[:TEASER_CHARS]}…" if is_cut else whole)
     return MemoryItem(
         memory=memory,
-        parts=tuple(parts(_teaser(whole, words) if is_cut else whole)),
+        parts=tuple(shown),
         chars=len(whole),
-        is_folded=len(whole) > FOLD_CHARS,
+        is_folded=is_cut or len(whole) > FOLD_CHARS,
         is_cut=is_cut,
         is_instruction=_INSTRUCTION.search(whole) is not None,
         is_edited=is_edited,
@@ -76,15 +82,36 @@ def memory_item(
     )
 
 
-def _teaser(whole: str, words: Collection[str]) -> str:
-    """Return the beginning of a long text, or the place of the first word of a search."""
-    first = next(_marks(whole, words), (0, 0))[0]
-    start = first - TEASER_CHARS // 4 if first > TEASER_CHARS // 2 else 0
-    return f"{'…' if start else ''}{whole[start : start + TEASER_CHARS]}…"
+def _excerpt(whole: str, words: Collection[str]) -> str:
+    """Return the place of a text that has most words of a search; nothing if all of them are at its beginning.
+
+    A text with memories that an agent recalled is cut too, so that words in these are shown.
+    """
+    places = list(_marks(whole, words))
+    is_at_beginning = not places or places[-1][1] <= FOLD_CHARS
+    if is_at_beginning and len(whole) <= MAX_SENT_CHARS and not (places and _BLOCK.search(whole)):
+        return ""
+    if not places:
+        return ""
+    best = max(range(len(places)), key=lambda number: (_held(whole, places, number), -number))
+    first = max(0, places[best][0] - EXCERPT_CHARS // 5)
+    if first:  # not within a word
+        first = max(
+            first, whole.rfind(" ", first, places[best][0]) if " " not in whole[first - 1 : first + 1] else first
+        )
+    end = max(first + EXCERPT_CHARS, places[best][1])
+    cut = _TAG.sub(" ", whole[first:end]).strip()
+    return f"{'…' if first else ''}{cut}{'…' if end < len(whole) else ''}"
+
+
+def _held(whole: str, places: list[tuple[int, int]], number: int) -> int:
+    """Return how many different words an excerpt holds that begins at a place."""
+    end = places[number][0] + EXCERPT_CHARS * 4 // 5
+    return len({fold(whole[start:stop]) for start, stop in places[number : number + 50] if stop <= end})
 
 
 def mark(whole: str, words: Collection[str]) -> list[Piece]:
-    """Return the text in pieces, marked where the index's tokenizer finds one of these tokens."""
+    """Return the text in pieces, marked where it holds one of these terms (`store.text.terms`)."""
     pieces, end = [], 0
     for start, stop in _marks(whole, words):
         if start > end:
@@ -96,17 +123,29 @@ def mark(whole: str, words: Collection[str]) -> list[Piece]:
 
 def _marks(whole: str, words: Collection[str]) -> Iterator[tuple[int, int]]:
     """Yield the places of words, in order and without overlap."""
-    for run in _RUN.finditer(whole) if words else ():
-        if _tokens(run[0]).isdisjoint(words):
+    if not words:
+        return
+    asked, end = wanted(tuple(words)), 0
+    numbers = [match.span() for match in asked.numbers.finditer(whole)] if asked.numbers else []
+    for start, stop in sorted([*numbers, *_words(whole, asked)]):
+        if start >= end:
+            yield start, stop
+            end = stop
+
+
+def _words(whole: str, asked: Wanted) -> Iterator[tuple[int, int]]:
+    for run in _RUN.finditer(whole):
+        if not asked.is_in(_tokens(run[0])):
             continue
-        parts = [] if fold(run[0]) in words else list(_places(run[0], words))
+        parts = [] if fold(run[0]) in asked.tokens else list(_places(run[0], asked))
         for start, stop in parts or [(0, len(run[0]))]:
             yield run.start() + start, run.start() + stop
 
 
-def _places(run: str, words: Collection[str]) -> Iterator[tuple[int, int]]:
+def _places(run: str, asked: Wanted) -> Iterator[tuple[int, int]]:
     """Yield the places of words in a run without spaces: characters and pairs of some scripts, else parts of a word."""
     if _UNSPACED.match(run):
+        words = asked.tokens
         held = {place for place in range(len(run)) if run[place] in words}
         held |= {place + step for place in range(len(run)) if run[place : place + 2] in words for step in (0, 1)}
         spans = [(place, place + 1) for place in sorted(held)]
@@ -117,7 +156,7 @@ def _places(run: str, words: Collection[str]) -> Iterator[tuple[int, int]]:
             yield start, stop
     else:
         for part in _PART.finditer(run):
-            if not _tokens(part[0]).isdisjoint(words):
+            if asked.is_in(_tokens(part[0])):
                 yield part.span()
 
 

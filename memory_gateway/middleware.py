@@ -88,7 +88,7 @@ def is_api(path: str) -> bool:
 
 def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
     """Return an error as a page, in the reader's language."""
-    template = "portal/error.html" if _is_portal(request.path) else "error.html"
+    template = "portal/error.html" if _is_portal(request.path_info) else "error.html"
     page = render(request, template, {"error": error, "request_id": request_id.get()}, status=error.status)
     for name, value in problem_headers(error).items():
         page[name] = value
@@ -134,7 +134,7 @@ class SessionMiddleware(_PagesOnly, sessions.SessionMiddleware):
 
 class LocaleMiddleware(_PagesOnly, locale.LocaleMiddleware):
     def __call__(self, request: HttpRequest) -> Any:
-        is_portal = _is_portal(request.path)
+        is_portal = _is_portal(request.path_info)
         return locale.LocaleMiddleware.__call__(self, request) if is_portal else super().__call__(request)
 
     def process_response(self, request: HttpRequest, response: Any) -> Any:

@@ -19,7 +19,7 @@ from accounts.audit import record
 from accounts.models import MemoryUser
 from console import queries
 from console.access import ADD, CHANGE, DELETE, EXPORT, VIEW, page, render, require
-from console.filters import ORIGINS, TAB_LABELS, PagedFilters
+from console.filters import MARKS, ORIGINS, TAB_LABELS, PagedFilters
 from console.forms import ImportForm
 from console.keyset import newest_first
 from console.signed_values import read_import, sign_import
@@ -34,6 +34,7 @@ from operations.importers import import_from, import_gateway
 from operations.models import Job
 from operations.reingest import run as reingest
 from store import categories
+from store.text.terms import written
 
 KINDS: Final = {
     "delete": gettext_lazy("Move memories to trash"),
@@ -100,7 +101,8 @@ _CONDITIONS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
     "origin": (gettext_lazy("Origin"), lambda origin: ORIGINS.get(origin, origin)),
     "importance_min": (gettext_lazy("Minimum importance"), str),
     "importance_max": (gettext_lazy("Maximum importance"), str),
-    "words": (gettext_lazy("Search text"), " ".join),
+    "words": (gettext_lazy("Search text"), written),
+    "mark": (gettext_lazy("Mark"), lambda mark: MARKS.get(mark, mark)),
     "since_ms": (gettext_lazy("From"), _moment),
     "until_ms": (gettext_lazy("To"), _moment),
     "in_trash": (gettext_lazy("In trash"), lambda _: gettext_lazy("yes")),

@@ -1,6 +1,8 @@
 """The lists of memories, one tab for each kind and one for all, with filters, search and pages; and adding one."""
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -22,12 +24,13 @@ from console.filters import ALL_TAB, TAB_LABELS, Filters, ListFilters
 from console.forms import MAX_TEXT_CHARS, AddForm
 from console.signed_values import sign_target
 from console.text import MemoryItem, memory_item
+from console.word_search import WordSearch, search_of
 from memories.services.manual import add_by_hand
 from memories.services.scoped_hits import SearchCommand
 from memories.services.search import search
 from operations import bulk
 from store import browse, categories, derived
-from store.browse import BrowsePage, Selection, TurnPage
+from store.browse import BrowsePage, Match, Selection, TurnPage
 from store.text.normalize import fold
 from store.types import Owner, Position, StoredMemory
 
@@ -58,30 +61,96 @@ def memories(request: HttpRequest) -> HttpResponseBase:
     if not conflicts:
         selection = filters.selection(now, user_pk)
         facets = browse.facets(selection, limit=100)
+        found = search_of(filters, selection)
+        if found:
+            selection = found.of_tab(selection)
+            counts = _counts_of(found)
+        elif filters.are_counts_exact:
+            counts = {count.key: count.count for count in facets.categories}
         context |= {
             "options": facets,
-            "not_indexed": derived.unread_count() if selection.words else 0,
-            "other_order": filters.first_page(sort="newest" if filters.oldest_first else "oldest"),
-            "target": sign_target(bulk.freeze(selection)),
+            "found": found,
+            "not_indexed": derived.unread_count() if found else 0,
+            "other_order": filters.first_page(sort="newest" if filters.order != "newest" else "oldest"),
+            "may_jump": not filters.is_ranked,
+            "any_words": filters.first_page(match="any"),
+            "here_label": TAB_LABELS[filters.data["tab"]],
+            "target": sign_target(bulk.freeze(selection)) if selection.is_of_live else "",
         }
-        context |= (_turns if filters.data["tab"] == "full" else _rows)(filters, selection)
+        if found and found.matches is not None:
+            context |= _matches(filters, selection, found.matches)
+        elif filters.data["tab"] == "full" and not found:
+            context |= _turns(filters, selection)
+        else:
+            context |= _rows(filters, selection)
         record_list(request, "memory.list", filters, (memory.owner.user_id for memory in context.pop("read")))
-        if filters.are_counts_exact:
-            counts = {count.key: count.count for count in facets.categories}
+        is_none = filters.data["tab"] != ALL_TAB and not context["total"]
+        context["elsewhere"] = _elsewhere(filters, selection, counts) if is_none else []
     return render(request, "console/memories.html", {**context, "tabs": _tabs(filters, counts)})
+
+
+def _counts_of(found: WordSearch) -> dict[str, int]:
+    """Return the number of matches by category, nothing if there are too many to count."""
+    if found.matches is None:
+        return browse.counts_by_category(found.selection)
+    return Counter(match.category for match in found.matches)
+
+
+def _elsewhere(filters: ListFilters, selection: Selection, counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return the other tabs that have matches, with their numbers, for a tab that has none."""
+    others = [tab for tab in _tabs(filters, counts) if tab["name"] not in {filters.data["tab"], ALL_TAB}]
+    for tab in others:
+        if tab["count"] is None:
+            of_tab = replace(selection, tab=tab["name"], categories=())
+            tab["count"], tab["written"] = count_up_to(of_tab, MAX_COUNTED)
+        else:
+            tab["written"] = f"{tab['count']:,}"
+    return [tab for tab in others if tab["count"]]
+
+
+def _matches(filters: ListFilters, selection: Selection, ranked: Sequence[Match]) -> dict[str, Any]:
+    """Return the page of ranked memories. Its pages are numbered by rows."""
+    wanted = selection.wanted_categories()
+    ranked = [match for match in ranked if wanted is None or match.category in wanted]
+    if filters.is_ranked:
+        ranked = in_order(filters, ranked)
+        start = filters.cleaned_data["start"] or 0
+        read = browse.get_many([match.row for match in ranked[start : start + ROWS]])
+        links = {
+            "previous": filters.first_page(start=str(max(0, start - ROWS) or "")) if start else "",
+            "following": filters.first_page(start=str(start + ROWS)) if len(ranked) > start + ROWS else "",
+        }
+    else:
+        after, before = filters.bounds()
+        page = browse.page(selection, after=after, before=before, limit=ROWS, oldest_first=filters.oldest_first)
+        read, links = list(page.memories), page_links(filters, page, oldest_first=filters.oldest_first)
+    return _listed(selection, read, len(ranked), f"{len(ranked):,}") | links
+
+
+def in_order(filters: ListFilters, ranked: Sequence[Match]) -> list[Match]:
+    """Return matches, which are sorted by relevance, in the order of the list."""
+    if filters.order != "importance":
+        return list(ranked)
+    return sorted(ranked, key=lambda match: -1.0 if match.importance is None else match.importance, reverse=True)
 
 
 def _rows(filters: ListFilters, selection: Selection) -> dict[str, Any]:
     after, before = filters.bounds()
     found = browse.page(selection, after=after, before=before, limit=ROWS, oldest_first=filters.oldest_first)
     total, written = count_up_to(selection, MAX_COUNTED)
+    links = page_links(filters, found, oldest_first=filters.oldest_first)
+    return _listed(selection, found.memories, total, written) | links
+
+
+def _listed(selection: Selection, read: Sequence[StoredMemory], total: int, written: str) -> dict[str, Any]:
     return {
-        "rows": _memory_items(found.memories, selection.words),
-        "read": found.memories,
+        "rows": _memory_items(read, selection.words),
+        "read": read,
+        "has_importance": any(memory.importance is not None for memory in read),
+        "has_agent": any(memory.agent_id for memory in read),
         "total": total,
         "written_total": written,
         "summary": ngettext("%(count)s match", "%(count)s matches", total) % {"count": written},
-        **page_links(filters, found, oldest_first=filters.oldest_first),
     }
 
 
@@ -142,7 +211,7 @@ def count_up_to(selection: Selection, limit: int, *, among: QuerySet[Any] | None
     return total, f"{total:,}+" if total == limit else f"{total:,}"
 
 
-def _tabs(filters: ListFilters, counts: dict[str, int]) -> list[dict[str, Any]]:
+def _tabs(filters: ListFilters, counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the tabs, whose addresses keep all filters except the category. Without `counts` they have no numbers."""
     sums = {tab: sum(counts.get(category, 0) for category in of_tab) for tab, of_tab in categories.TABS.items()}
     sums[ALL_TAB] = sum(counts.values())

@@ -26,8 +26,9 @@ from console.hidden import reasons_of
 from console.signed_values import undo_address
 from console.templatetags.panel import marked
 from console.text import compare, memory_item, parts
-from console.views.memories import write_position
+from console.views.memories import in_order, write_position
 from console.views.resources import VIEW_FILES
+from console.word_search import search_of
 from core.errors import InvalidInput, NotFound
 from core.persistence.files import stored_files
 from documents import rendering
@@ -38,9 +39,10 @@ from memories.services.lookup import MemoryRef
 from resources.models import Resource
 from resources.queries import attachments_of
 from store import browse
+from store.browse import Match
 from store.models import State
 from store.neighbors import context_windows
-from store.text.tokens import required_tokens
+from store.text.terms import beginnings, terms
 from store.types import KEPT, METADATA, NOT_REPLACED, NewExpiry, Position, StoredMemory
 
 MAX_RELATED: Final = 20
@@ -67,7 +69,8 @@ def text(request: HttpRequest, row: int) -> HttpResponseBase:
     """Send the whole text to a list that shows only a piece of it, with the words of its search marked."""
     found = browse.get(row)
     record_view(request, found)
-    written = marked(found.text, required_tokens(request.GET.get("q", "")))
+    query = request.GET.get("q", "")
+    written = marked(found.text, (*terms(query), *beginnings(query)))
     return HttpResponse(format_html('<a href="{}">{}</a>', reverse("console:memory", args=[row]), written))
 
 
@@ -194,9 +197,18 @@ def _in_list(request: HttpRequest, found: StoredMemory) -> dict[str, str]:
     selection, here = filters.selection(now, user_pk), Position(found.created_at_ms, found.row)
     query = {"tab": filters.data["tab"], **filters.unpaged()}
 
-    def address(memories: Sequence[StoredMemory]) -> str:
+    def address(memories: Sequence[StoredMemory | Match]) -> str:
         return reverse("console:memory", args=[memories[0].row], query=query) if memories else ""
 
+    searched = search_of(filters, selection)
+    if searched:
+        selection = searched.of_tab(selection)
+    if searched and searched.matches is not None and filters.is_ranked:
+        wanted = selection.wanted_categories()
+        ranked = in_order(filters, [one for one in searched.matches if wanted is None or one.category in wanted])
+        place = next((number for number, match in enumerate(ranked) if match.row == found.row), None)
+        before, after = (ranked[max(0, place - 1) : place], ranked[place + 1 :]) if place is not None else ([], [])
+        return {"list": filters.first_page(), "previous": address(before), "following": address(after)}
     oldest_first = filters.oldest_first
     return {
         "list": filters.first_page(),

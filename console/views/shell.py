@@ -25,16 +25,19 @@ from console import navigation, queries
 from console.access import ADD, VIEW, page, render
 from console.filters import ALL_TAB
 from console.signed_values import read_choice, sign_choice
+from console.text import memory_item
 from console.views.jobs import KINDS
 from console.views.resources import ADD_FILES, VIEW_FILES
 from console.views.users import ADD_USERS, AUDIT, VIEW_USERS
+from console.word_search import WordSearch, search
 from operations.models import Job
 from resources.models import Resource
 from store import browse
 from store.browse import Selection
 from store.models import IS_PURGED, Memory, Session, State
 from store.table import visible
-from store.text.tokens import required_tokens
+from store.text.terms import terms
+from store.types import StoredMemory
 
 RESULTS: Final = 6
 _JOB_START: Final = re.compile("[0-9a-f-]{4,36}", re.IGNORECASE)
@@ -194,7 +197,7 @@ def _has_word(label: object, query: str) -> bool:
 
 
 def _users(query: str) -> _Group:
-    rows = services.active_users().filter(user_id__istartswith=query).order_by("user_id").values_list("pk", "user_id")
+    rows = services.active_users().filter(user_id__icontains=query).order_by("user_id").values_list("pk", "user_id")
     results = [_Result(reverse("console:user", args=[pk]), user_id, user_id) for pk, user_id in rows[:RESULTS]]
     return _Group(gettext("Users"), "users", results, reverse("console:users", query={"q": query}))
 
@@ -209,8 +212,7 @@ def _keys(query: str, *, may_view_trail: bool) -> _Group:
 
 
 def _sessions(query: str) -> _Group:
-    starts = Q(session_id__istartswith=query) | Q(session_id__istartswith=f"chat:{query}")
-    sessions = Session.objects.filter(starts, state=State.LIVE).order_by("-pk")
+    sessions = Session.objects.filter(session_id__icontains=query, state=State.LIVE).order_by("-pk")
     rows = sessions.values_list("session_id", "user__user_id")[:RESULTS]
     results = [_Result(_list(tab=ALL_TAB, user=user, session=name), name, user) for name, user in rows]
     return _Group(gettext("Sessions"), "message", results)
@@ -238,14 +240,24 @@ def _jobs(query: str) -> _Group:
 
 
 def _memories(query: str) -> _Group:
-    """Return the latest memories of all users that contain the words."""
-    words = required_tokens(query)
-    found = browse.page(Selection(words=words), limit=RESULTS).memories if words else ()
+    """Return the memories of all users that match the words best."""
+    searched = search(query, Selection(words=words)) if (words := terms(query)) else None
+    if searched is None:
+        found = []
+    elif searched.matches is None:
+        found = list(browse.page(searched.selection, limit=RESULTS).memories)
+    else:
+        found = browse.get_many([match.row for match in searched.matches[:RESULTS]])
     results = [
-        _Result(reverse("console:memory", args=[one.row]), shorten(one.text, 100, placeholder="…"), one.owner.user_id)
-        for one in found
+        _Result(reverse("console:memory", args=[one.row]), _excerpt(one, searched), one.owner.user_id) for one in found
     ]
     return _Group(gettext("Memories"), "message", results, _list(tab=ALL_TAB, q=query))
+
+
+def _excerpt(memory: StoredMemory, searched: WordSearch | None) -> str:
+    """Return the place of a memory's text that has the words."""
+    item = memory_item(memory, words=searched.selection.words if searched else ())
+    return shorten(" ".join(part.text for part in item.parts), 120, placeholder="…")
 
 
 def _list(**parameters: str) -> str:

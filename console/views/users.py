@@ -73,7 +73,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
         by_pk = every.in_bulk(top)
         found = rows = [by_pk[pk] for pk in top if pk in by_pk]
     else:
-        listed = every.filter(user_id__startswith=values["q"], user_id__gt=values["after"])
+        listed = every.filter(user_id__icontains=values["q"], user_id__gt=values["after"])
         found = list(listed.order_by("user_id")[: ROWS + 1])
         rows = found[:ROWS]
     pks = [user.pk for user in rows]
@@ -96,7 +96,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
             }
             for user in rows
         ],
-        "total": services.active_users().filter(user_id__startswith=values["q"]).count(),
+        "total": services.active_users().filter(user_id__icontains=values["q"]).count(),
         "orders": {name: filters.first_page(sort=name, q="") for name in ("", "memories", "used")},
         "first": filters.first_page() if values["after"] else "",
         "following": filters.further_page(len(rows), after=rows[-1].user_id) if len(found) > ROWS else "",

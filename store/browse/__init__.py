@@ -1,6 +1,7 @@
 """Browsing of memories for operators, of one user or of all users, over the rows and their rollups."""
 
-from store.browse.counts import BANDS, Count, Dashboard, Facets, count, dashboard, facets
+from store.browse.counts import BANDS, Count, Dashboard, Facets, count, counts_by_category, dashboard, facets
+from store.browse.matches import Match, matches
 from store.browse.memory_lists import (
     BrowsePage,
     Turn,
@@ -21,16 +22,19 @@ __all__ = [
     "Count",
     "Dashboard",
     "Facets",
+    "Match",
     "Selection",
     "Turn",
     "TurnPage",
     "count",
+    "counts_by_category",
     "dashboard",
     "facets",
     "get",
     "get_many",
     "keys",
     "lengths",
+    "matches",
     "offset_page",
     "page",
     "rows_of",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
+from django.db.models import Count as CountOf
 from django.db.models import QuerySet
 
 from accounts.models import MemoryUser
@@ -77,6 +78,14 @@ def count(selection: Selection, *, at_most: int | None = None, among: QuerySet[A
     if among is not None:
         rows = rows.filter(pk__in=among)
     return (rows if at_most is None or begins_with_words else rows[:at_most]).count()
+
+
+def counts_by_category(selection: Selection) -> dict[str, int]:
+    """Return how many memories with words are selected, by category; nothing if very many contain the words."""
+    if not word_condition.are_in_few(selection.words, word_condition.COUNTED):
+        return {}
+    rows = rows_of(selection, begins_with_words=True).values_list("category")
+    return dict(rows.annotate(number=CountOf("pk")).order_by())
 
 
 def facets(selection: Selection, *, limit: int = 200) -> Facets:

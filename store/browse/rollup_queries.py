@@ -75,7 +75,7 @@ def is_rolled_up(selection: Selection) -> bool:
     """Return True if the rollups cover all conditions."""
     others = (selection.session_id, selection.memory_type, selection.tag)
     bounds = (selection.importance_min, selection.importance_max)
-    return not (selection.in_trash or selection.words or selection.is_shown) and all(
+    return not (selection.in_trash or selection.words or selection.is_shown or selection.mark) and all(
         condition is None for condition in (*others, *bounds)
     )
 

@@ -12,11 +12,14 @@ from core.times import from_ms
 from store import attributes, cover
 from store.browse import word_condition
 from store.categories import TABS
+from store.ledger import Override
 from store.models import IN_LIVE_SESSION, Memory, State
 from store.states import IS_IN_TRASH
 from store.table import visible
 from store.types import MemoryType
 
+Mark = Literal["edited", "covered", "superseded", "expired"]
+_STATES: Final = {"superseded": State.SUPERSEDED, "expired": State.EXPIRED}
 _HIDDEN_BY: Final = {"user": Q(IS_IN_TRASH), "gateway": ~Q(IS_IN_TRASH), None: Q()}
 
 
@@ -24,11 +27,11 @@ _HIDDEN_BY: Final = {"user": Q(IS_IN_TRASH), "gateway": ~Q(IS_IN_TRASH), None: Q
 class Selection:
     """Conditions that memories must all meet; None and an empty tuple are no condition.
 
-    Times are Unix milliseconds: `since_ms` ≤ time < `until_ms`; both bounds of importance are inclusive. It is for
-    operators: without `user_pk` it spans all users. `in_trash` selects hidden memories whose session is not hidden:
-    those that a user deleted (`hidden_by` user), or that the gateway hid, as superseded or with their source.
-    `words` are tokens; a memory must contain all of them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`.
-    `is_shown` leaves out memories that are not shown to users and agents (`store.cover`).
+    Times are Unix milliseconds: `since_ms` ≤ time < `until_ms`; bounds of importance are inclusive. Without `user_pk`
+    it spans all users. `in_trash` selects hidden memories of sessions that are not hidden: those that a user deleted
+    (`hidden_by` user), or that the gateway hid. `words` are terms (`store.text.terms`); a memory must contain all of
+    them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`. `is_shown` leaves out what `store.cover` hides.
+    `mark`: edited, covered, or in place of live memories superseded or expired.
     """
 
     user_pk: UUID | None = None
@@ -51,6 +54,12 @@ class Selection:
     hidden_since_ms: int | None = None
     hidden_until_ms: int | None = None
     is_shown: bool = False
+    mark: Mark | None = None
+
+    @property
+    def is_of_live(self) -> bool:
+        """Return True if the memories are live, so that a change can include them."""
+        return not self.in_trash and self.mark not in _STATES
 
     def wanted_categories(self) -> tuple[str, ...] | None:
         """Return the categories that both `tab` and `categories` allow; None for any."""
@@ -134,8 +143,14 @@ def unindexed_rows_of(selection: Selection, *, begins_with_words: bool = False) 
 
 
 def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet[Memory]:
-    is_live = Q(state=State.LIVE)
+    is_live = Q(state=_STATES.get(selection.mark or "", State.LIVE))
     state = IN_LIVE_SESSION & (~is_live if selection.in_trash else is_live)
+    if selection.mark in _STATES:
+        state &= ~Q(state=State.LIVE)  # by which the database knows the index of the trash
+    elif selection.mark == "covered":
+        state &= Q(is_covered=True)
+    elif selection.mark == "edited":
+        state &= Q(pk__in=Override.objects.filter(undone_at__isnull=True).values("row_id"))
     bounds = _without_none(
         importance__gte=selection.importance_min,
         importance__lte=selection.importance_max,
@@ -150,7 +165,10 @@ def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet
     if selection.is_shown:
         shown = shown.exclude(cover.is_left_out())
     if selection.words:
-        shown = shown.filter(word_condition.condition(selection.words, comes_first=begins_with_words))
+        shown = shown.filter(
+            word_condition.in_texts(selection.words),
+            word_condition.condition(selection.words, comes_first=begins_with_words),
+        )
     return shown
 
 

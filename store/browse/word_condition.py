@@ -5,9 +5,10 @@ are mostly about the words of single users. For frequent words it is faster to r
 check each one; for others, to look the memories up and to sort them.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
+import orjson
 from django.db import connection
 from django.db.models import BooleanField, F, Func, Q
 from django.db.models.expressions import RawSQL
@@ -16,6 +17,8 @@ from django.db.models.sql.compiler import SQLCompiler
 from core.persistence.sql import rows
 from store.index import postgresql
 from store.index.schema import WORD
+from store.text import terms
+from store.text.tokens import query_tokens, required_tokens
 
 LISTED: Final = 10_000
 """Words of up to so many memories are looked up for a page of a list, whose rows are then sorted."""
@@ -43,18 +46,89 @@ def are_in_few(tokens: Sequence[str], at_most: int) -> bool:
     return bool(rows(counted, [_wanted(tokens)])[0][0] <= at_most)
 
 
+def rows_with(tokens: Sequence[str], at_most: int) -> list[int]:
+    """Return the row ids of at most `at_most` memories, including deleted ones, that contain all these tokens."""
+    return [row for (row,) in rows(f"{_HOLDING[connection.vendor]} LIMIT {at_most}", [_wanted(tokens)])]
+
+
 def condition(tokens: Sequence[str], *, comes_first: bool) -> Q | Func:
-    """Return the condition that memories contain all these tokens."""
+    """Return the condition that memories contain all these tokens, or that of their terms (`store.text.terms`)."""
     if connection.vendor == "sqlite":
         return Q(pk__in=holding(tokens)) if comes_first else _Holds(F("pk"), tokens=tokens)
     return _IsListed(F("pk"), tokens=tokens) if comes_first else Q(pk__in=holding(tokens))
 
 
-def _wanted(tokens: Sequence[str]) -> str:
-    """Return the query for all tokens in the database's syntax."""
-    if connection.vendor == "sqlite":
-        return " AND ".join('"' + f"{WORD}{token}".replace('"', '""') + '"' for token in tokens)
-    return " & ".join(postgresql.quoted(f"{WORD}{token}") for token in tokens)
+def in_texts(words: Sequence[str]) -> Q:
+    """Return the condition on texts for what the index does not know: where words and groups of digits are."""
+    found = Q()
+    for term in () if terms.ANY in words else words:
+        if term.startswith(terms.PHRASE):
+            found &= Q(text__icontains=term.removeprefix(terms.PHRASE))
+        elif term.startswith(terms.DIGITS):
+            found &= Q(text__regex=terms.pattern_of(term.removeprefix(terms.DIGITS)))
+    return found
+
+
+class _Syntax(NamedTuple):
+    """The syntax of a database for queries of words."""
+
+    term: Callable[[str], str]
+    start: Callable[[str], str]
+    both: str
+    either: str
+
+
+_SYNTAX: Final = {
+    "sqlite": _Syntax(
+        lambda token: '"' + token.replace('"', '""') + '"',
+        lambda token: '"' + token.replace('"', '""') + '" *',
+        " AND ",
+        " OR ",
+    ),
+    "postgresql": _Syntax(postgresql.quoted, lambda token: f"{postgresql.quoted(token)}:*", " & ", " | "),
+}
+
+
+def _wanted(words: Sequence[str]) -> str:
+    """Return the query for terms in the database's syntax."""
+    syntax = _SYNTAX[connection.vendor]
+    plain = [term for term in words if not term.startswith((terms.OF, terms.ANY))]
+    joint = syntax.either if terms.ANY in words else syntax.both
+    found = [joint.join(_term(term, WORD, syntax) for term in plain)] if plain else []
+    for term in words:
+        if term.startswith(terms.OF):
+            prefix, *others = orjson.loads(term.removeprefix(terms.OF))
+            found.append(syntax.both.join(_term(one, prefix, syntax) for one in others))
+    return found[0] if len(found) == 1 else syntax.either.join(f"({one})" for one in found)
+
+
+def _term(term: str, prefix: str, syntax: _Syntax) -> str:
+    """Return the query for one term, among the tokens with this prefix."""
+
+    def all_of(tokens: Sequence[str]) -> str:
+        return f"({syntax.both.join(syntax.term(prefix + token) for token in tokens)})"
+
+    if term.startswith(terms.PHRASE):
+        return all_of(required_tokens(term.removeprefix(terms.PHRASE)))
+    if term.startswith(terms.START):
+        word = term.removeprefix(terms.START)
+        return f"({syntax.either.join((syntax.start(prefix + word), all_of(query_tokens(word))))})"
+    if term.startswith(terms.DIGITS):
+        return f"({syntax.either.join(_number(one, prefix, syntax) for one in _divisions(term))})"
+    return syntax.term(prefix + term)
+
+
+def _divisions(term: str) -> list[tuple[str, ...]]:
+    return list(dict.fromkeys(terms.splits(term.removeprefix(terms.DIGITS))))
+
+
+def _number(groups: tuple[str, ...], prefix: str, syntax: _Syntax) -> str:
+    """Return the query for groups of digits; the last one may go on."""
+    found = [
+        f"({syntax.either.join(syntax.term(prefix + token) for token in terms.tokens_of_number(group))})"
+        for group in groups[:-1]
+    ]
+    return f"({syntax.both.join([*found, syntax.start(prefix + groups[-1])])})"
 
 
 class _OfWords(Func):

@@ -96,7 +96,13 @@ def test_a_selection_by_filter_is_exported_in_few_statements(admin_client: Clien
     for number in range(25):
         remember(alice.owner, f"Tea {number}", category="user_memory_fact" if number % 5 else "self_improving_errors")
     answer: Any = admin_client.post(
-        BULK, {"do": "export", "matching": "1", "confirmed": "1", "target": target_of_list(admin_client, "user=alice")}
+        BULK,
+        {
+            "do": "export",
+            "matching": "1",
+            "confirmed": "1",
+            "target": target_of_list(admin_client, "tab=user&user=alice"),
+        },
     )
     with CaptureQueriesContext(connection) as queries:
         assert len(b"".join(answer.streaming_content).splitlines()) == 20

@@ -25,10 +25,10 @@ def list_filters(query: str) -> ListFilters:
     return ListFilters("/list/", QueryDict(query))
 
 
-def test_without_parameters_the_user_tab_is_unfiltered() -> None:
+def test_without_parameters_all_memories_are_listed() -> None:
     filters = list_filters("")
     selection = filters.selection(NOW, None)
-    assert (selection.tab, selection.categories, selection.since_ms) == ("user", (), None)
+    assert (selection.tab, selection.categories, selection.since_ms) == (None, (), None)
     assert filters.url() == "/list/"
 
 

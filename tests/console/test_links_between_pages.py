@@ -106,8 +106,8 @@ def test_sessions_with_the_same_id_link_to_the_session_of_their_user(
     for person in (alice, bob):
         remember(person.owner)
     page = content(admin_client, "list/")
-    assert "?tab=user&amp;user=alice&amp;session=chat%3Ac1" in page
-    assert "?tab=user&amp;user=bob&amp;session=chat%3Ac1" in page
+    assert "?tab=all&amp;user=alice&amp;session=chat%3Ac1" in page
+    assert "?tab=all&amp;user=bob&amp;session=chat%3Ac1" in page
 
 
 @pytest.mark.django_db

@@ -9,9 +9,12 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import transaction
 from django.test import Client
+from django.utils import timezone
 
+from accounts.audit import Actor
 from accounts.models import AuditEvent
 from core.times import to_ms
+from memories.services import decisions
 from operations import jobs
 from operations.models import Job
 from store import browse, sessions, writes
@@ -61,10 +64,11 @@ def test_other_filters_and_tabs_hide_no_match(admin_client: Client, alice: Perso
     fox = remember(alice.owner, f"She once met a fox {'on one of her long walks in autumn ' * 20}")
     for number in range(120):
         remember(alice.owner, f"fox {number}", category="full_context_user")
-    page = content(admin_client, q="foxes")
+    page = content(admin_client, q="foxes", tab="user")
     assert rows_on(page) == [fox.row]
     assert "1 match" in page
-    assert "120 matching messages" in content(admin_client, tab="full", q="fox")
+    assert "120 matches" in content(admin_client, tab="full", q="fox")
+    assert "121 matches" in content(admin_client, q="fox")
     nothing = content(admin_client, q="fox", importance_min="0.9")
     assert "No matches" in nothing
     assert "0 matches" in nothing
@@ -158,3 +162,91 @@ def test_operators_need_the_same_permissions_as_without_words(client: Client, al
     given = {"do": "delete", "matching": "1", "target": target[1], "confirmed": "1"}
     assert client.post(BULK, given).status_code == 403
     assert browse.count(ABOUT_TEA) == 3
+
+
+def counts_on(page: str) -> dict[str, str]:
+    tabs = page.partition('<nav class="mg-tabs"')[2].partition("</nav>")[0]
+    found = re.findall(r"</i>(.*?)\n\s*(?:<span class=\"mg-count\">([\d,]+)</span>)?", tabs)
+    return {label: number for label, number in found if number}
+
+
+def test_a_tab_without_matches_names_those_that_have_some(admin_client: Client, alice: Person) -> None:
+    for number in range(27):
+        remember(alice.owner, f"adoption {number}", category="full_context_user")
+    page = content(admin_client, tab="user", q="adoption")
+    assert "27 in Full context" in page
+    assert "No matches" not in page
+    assert counts_on(page) == {"User": "0", "Self-improving": "0", "Full context": "27", "All": "27"}
+    assert "27 in Full context" in content(admin_client, tab="user", origin="embedded")  # without words
+
+
+def test_a_user_and_words_find_what_the_user_wrote(admin_client: Client, alice: Person, bob: Person) -> None:
+    of_alice = remember(alice.owner, "We got another cat.")
+    named = remember(bob.owner, "Alice has two cats.")
+    remember(bob.owner, "My cat sleeps.")
+    page = content(admin_client, q="alice cats")
+    assert set(rows_on(page)) == {of_alice.row, named.row}
+    assert "memories of alice with the other words" in page
+    assert marks_on(page) == ["Alice", "cats", "cat"] or marks_on(page) == ["cat", "Alice", "cats"]
+    assert set(rows_on(content(admin_client, q="alice"))) == {named.row}
+
+
+def test_without_all_words_the_nearest_are_listed_and_it_says_so(admin_client: Client, alice: Person) -> None:
+    cat, number = remember(alice.owner, "We got another cat."), remember(alice.owner, "Call +1 555-0123, mornings.")
+    page = content(admin_client, q="two cats")
+    assert rows_on(page) == [cat.row]
+    assert "These have some of them" in page
+    for query, marks in (("5550", ["555-0"]), ("555-0", ["555-0"]), ("555-0123", ["555-0123"]), ("morn", ["mornings"])):
+        page = content(admin_client, q=query)
+        assert (query, rows_on(page), marks_on(page)) == (query, [number.row], marks)
+    assert "No matches" in content(admin_client, q="zebra")
+
+
+def test_phrases_beginnings_and_any_word_can_be_asked_for(admin_client: Client, alice: Person) -> None:
+    together = remember(alice.owner, "Green tea is best.")
+    apart = remember(alice.owner, "Tea from a green tin of deliveries.")
+    assert rows_on(content(admin_client, q="green tea")) == [together.row, apart.row]
+    assert rows_on(content(admin_client, q='"green tea"')) == [together.row]
+    assert rows_on(content(admin_client, q="“green tea”")) == [together.row]
+    assert rows_on(content(admin_client, q="deliv* tea")) == [apart.row]
+    assert rows_on(content(admin_client, q="best deliveries", match="any")) == [together.row, apart.row]
+
+
+def test_matches_are_sorted_by_relevance_time_or_importance(admin_client: Client, alice: Person) -> None:
+    newest = remember(alice.owner, f"Tea. {'And a lot more of other things. ' * 5}", importance=0.2)
+    short = remember(alice.owner, "Tea.", importance=None)
+    oldest = remember(alice.owner, "Tea and one more thing.", importance=0.9)
+    expected = {
+        "": [short, oldest, newest],
+        "newest": [newest, short, oldest],
+        "oldest": [oldest, short, newest],
+        "importance": [oldest, newest, short],
+    }
+    for sort, memories in expected.items():
+        assert (sort, rows_on(content(admin_client, q="tea", sort=sort))) == (sort, [one.row for one in memories])
+
+
+def test_each_excerpt_shows_a_match(admin_client: Client, alice: Person) -> None:
+    filler = "Nothing of interest here. " * 30
+    remember(alice.owner, f"{filler}Then a zebra. {filler}A zebra met a lion. {filler}")
+    remember(alice.owner, f"{filler}<relevant-memories>The lion of old.</relevant-memories> Thanks.")
+    remember(alice.owner, "<relevant-memories>The zebra of old.</relevant-memories> Thanks.")
+    page = content(admin_client, q="zebra lion")
+    assert marks_on(page) == ["zebra", "lion"]  # the place that has both
+    assert [set(marks_on(content(admin_client, q=word))) for word in ("zebra", "lion")] == [{"zebra"}, {"lion"}]
+    assert len(rows_on(content(admin_client, q="lion"))) == content(admin_client, q="lion").count("<mark>lion</mark>")
+
+
+def test_marks_are_filters(admin_client: Client, alice: Person) -> None:
+    edited, other, expired, covered = (remember(alice.owner, f"Tea {number}") for number in range(4))
+    decisions.override_many([edited.row], decisions.OverrideValues(text="Coffee"), actor=Actor.operator("op"))
+    Memory.objects.filter(pk=expired.row).update(state="expired", state_since=timezone.now())
+    Memory.objects.filter(pk=covered.row).update(is_covered=True)
+    found = {mark: content(admin_client, mark=mark) for mark in ("edited", "expired", "covered", "superseded")}
+    assert {mark: re.findall(r'href="/admin/memory/m/(\d+)/', page) for mark, page in found.items()} == {
+        "edited": [str(edited.row)], "expired": [str(expired.row)], "covered": [str(covered.row)], "superseded": [],
+    }  # fmt: skip
+    assert rows_on(found["edited"]) == [edited.row]
+    assert 'name="do"' not in found["expired"]  # it is not live, so nothing changes it
+    assert 'name="target"' not in found["expired"] or 'name="target" value=""' in found["expired"]
+    assert other.row not in rows_on(found["edited"])
