@@ -337,8 +337,8 @@ class ListFilters(MemoryFilters):
         *MemoryFilters.narrowing,
     )
     drop_down = (
-        "user", "agent", "session", "category", "tag", "mark", "importance_min", "importance_max", "origin", "since", "until",
-        "app", "project", "match", "sort",
+        "user", "agent", "session", "category", "tag", "mark", "importance_min", "importance_max", "origin", "since",
+        "until", "app", "project", "match", "sort",
     )  # fmt: skip
 
     def __init__(self, path: str, query: Mapping[str, str]) -> None:
