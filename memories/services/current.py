@@ -16,12 +16,13 @@ from store.text import dates
 from store.text.normalize import fold
 from store.text.slots import Link, Statement, link_of
 from store.text.statements import is_about_first, is_about_past, statements
-from store.text.succession import follows
+from store.text.succession import doubts, follows
 from store.text.times import query_times
 from store.types import PARTICIPANT_CATEGORY, Hit
 
 _PERSON, _USER, _IMPORT, _PARTICIPANT, _NO_SOURCE = 5, 4, 3, 1, 0
 """The weights of sources. A lower one never replaces a higher one."""
+_FIRST_RESULTS: Final = 10
 _OF_ORIGIN: Final = {"panel": _PERSON, "tool": _USER, "embedded": _USER, "extracted": _IMPORT, "upstream": _IMPORT}
 
 
@@ -47,9 +48,8 @@ def put_current_first(found: Sequence[ScopedHit], command: SearchCommand) -> lis
     The newer one takes the better place of the two, the older one follows. A question about the past gets them the
     other way round, and one that names a date or month as they were ranked.
     """
-    replacements = _replacements(found, command.query)
-    if not replacements:
-        return list(found)
+    said = list(_said(found))
+    replacements = _replacements(said, command.query)
     marked = _marked(found, replacements)
     is_past = is_about_past(command.query)
     if not is_past and _names_time(command):
@@ -61,6 +61,8 @@ def put_current_first(found: Sequence[ScopedHit], command: SearchCommand) -> lis
             _put(order, _past_first(newest_first, command.query))
         else:
             _put(order, newest_first)
+    if not is_past:
+        _put_statement_first(order, said, command.query)
     return [marked[place] for place in order]
 
 
@@ -86,11 +88,8 @@ def _names_time(command: SearchCommand) -> bool:
     return bool(query_times(command.query, command.now or timezone.now()).tokens)
 
 
-def _replacements(found: Sequence[ScopedHit], question: str) -> list[_Replacement]:
+def _replacements(said: Sequence[_Said], question: str) -> list[_Replacement]:
     """Return for each hit the newest hit that replaces it, if there is one."""
-    said = list(_said(found))
-    if len(said) < 2:
-        return []
     newest: dict[int, _Replacement] = {}
     for first, second in combinations(said, 2):
         if (one := _replacement(first, second, question)) and (
@@ -184,6 +183,24 @@ def _past_first(newest_first: list[int], query: str) -> list[int]:
     if is_about_first(query):
         return newest_first[::-1]
     return [*newest_first[1:], newest_first[0]]
+
+
+def _put_statement_first(order: list[int], said: Sequence[_Said], question: str) -> None:
+    """Put an older statement before the first hit, if this one asks, doubts or plans about the same."""
+    of_place = {one.place: one for one in said}
+    if not order or (first := of_place.get(order[0])) is None:
+        return
+    for place in order[1:_FIRST_RESULTS]:
+        if (other := of_place.get(place)) and _is_doubted(other, first, question):
+            order.remove(place)
+            order.insert(0, place)
+            return
+
+
+def _is_doubted(older: _Said, newer: _Said, question: str) -> bool:
+    if older.speaker != newer.speaker or older.item.hit.created_at_ms >= newer.item.hit.created_at_ms:
+        return False
+    return doubts(question, older.item.hit.text, newer.item.hit.text)
 
 
 def _put(order: list[int], wanted: Sequence[int]) -> None:

@@ -130,6 +130,8 @@ NOW: Final = """
 """
 """Words that say that something is so now."""
 DOUBTS: Final = """
+    only_today$ just_today$ for_today$ temporarily$ for_now$ vorubergehend$ nur_heute$ fürs_erste$ temporalmente$ por_ahora$
+    provisoirement$ temporairement$ temporariamente$ por_enquanto$ 临时 暂时 这一次 就这次 这两天
     still$ another$ besides$ both$ additionally$ want$ wants$ hope$ hoping$ wish$ i_will$ next_year$ next_month$
     thinking_of$ considering$ might$ will_move$ would$ if$ unless$ planning$ perhaps$ almost$ nearly$ imagine$
     tempted$ dream$ dreamt$ dreaming$ pretend$ supposed$ suppose$  used_to$ back_in$ back_then$ years_ago$
