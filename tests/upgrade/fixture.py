@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import psycopg
 
 from tests import forked
-from tests.server import DATABASE_FILE, RunningServer, _create_database, server_environment
+from tests.server import DATABASE_FILE, RunningServer, _create_database, own_database, server_environment
 
 COMMIT = "c6813ca"
 DATA = Path(__file__).parent / "data"
@@ -55,6 +56,13 @@ class OldGateway:
         gateway = folder / "gateway"
         server = RunningServer(gateway, server_environment(gateway, _load(gateway), **ENVIRONMENT, **env))
         return cls(server, json.loads((folder / STATE).read_text()), folder)
+
+    def copy(self, folder: Path) -> OldGateway:
+        """Copy this gateway, which does not run, with its database to `folder`."""
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        gateway = folder / "gateway"
+        env = server_environment(gateway, own_database(gateway, self.server), **ENVIRONMENT)
+        return OldGateway(RunningServer(gateway, env), self.state, folder)
 
     @property
     def everos(self) -> dict[str, Any]:

@@ -27,11 +27,21 @@ def scenario(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def upgraded_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OldGateway]]:
+    """The gateways that were upgraded, by scenario: tests get copies of them."""
+    folder = tmp_path_factory.mktemp("upgraded")
+    made = {}
+    for name in SCENARIOS:
+        made[name] = OldGateway.unpack(packed(name), folder / name)
+        made[name].upgrade()
+    yield made
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture
-def upgraded(scenario: str, tmp_path: Path) -> Iterator[OldGateway]:
-    old = OldGateway.unpack(packed(scenario), tmp_path)
-    old.upgrade()
-    yield old
+def upgraded(scenario: str, upgraded_once: dict[str, OldGateway], tmp_path: Path) -> Iterator[OldGateway]:
+    yield upgraded_once[scenario].copy(tmp_path)
     shutil.rmtree(tmp_path, ignore_errors=True)
 
 
