@@ -130,8 +130,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
 
 
 def _delete_all(_style: Any, tables: Iterable[str], **_options: Any) -> list[str]:
-    """Return the statements that empty the tables without their triggers, as TRUNCATE does."""
-    return ["SET LOCAL session_replication_role = replica", *[f'DELETE FROM "{table}"' for table in tables]]
+    """Return the statements that empty the tables without their triggers, as TRUNCATE does, sent as one."""
+    return ["; ".join(["SET LOCAL session_replication_role = replica", *(f'DELETE FROM "{one}"' for one in tables)])]
 
 
 @dataclass(frozen=True)
