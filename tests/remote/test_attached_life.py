@@ -248,7 +248,7 @@ def live_and_check(life: Life, count: int, decisions: int) -> None:
 
 
 def test_every_fact_is_shown_once_and_no_deleted_word_is_found(life: Life) -> None:
-    live_and_check(life, 20, 2)
+    live_and_check(life, 10, 2)
 
 
 def test_a_person_who_leaves_a_group_chat_takes_only_her_own_facts(life: Life) -> None:

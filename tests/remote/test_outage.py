@@ -15,8 +15,8 @@ from tests.conftest import Person
 from tests.remote.conftest import NOON, Run, message_of
 from tests.stub_upstream import Fault, StubUpstream
 
-WAITING = 10_000
 MESSAGES_OF_AN_ADD = 500
+of_many = pytest.mark.parametrize("waiting", [2000, pytest.param(10_000, marks=pytest.mark.torture)])
 
 
 def say(engine: AttachedEngine, person: Person, session_id: str, *texts: str) -> None:
@@ -57,32 +57,34 @@ def test_what_was_added_and_flushed_during_an_outage_is_derived_after_it(
 
 
 @pytest.mark.slow
-def test_a_users_first_message_does_not_wait_for_ten_thousand_of_another(
-    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person, run_deliveries: Run
+@of_many
+def test_a_users_first_message_does_not_wait_for_thousands_of_another(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person, run_deliveries: Run, waiting: int
 ) -> None:
     for number in range(20):
-        session_id, count = f"chat:{number}", WAITING // 20
+        session_id, count = f"chat:{number}", waiting // 20
         say(engine, alice, session_id, *(f"fact {number} {place}" for place in range(count)))
     say(engine, bob, "chat:b", "tea")
-    assert OutboxEntry.objects.filter(state="pending").count() == WAITING + 1
+    assert OutboxEntry.objects.filter(state="pending").count() == waiting + 1
     run_deliveries(timedelta())
     assert senders(stub)[:3] == ["alice", "bob", "alice"]
     assert set(OutboxEntry.objects.values_list("state", flat=True)) == {"buffered"}
     assert Counter(senders(stub))["bob"] == 1
-    assert sum(len(body["messages"]) for body in stub.calls("add")) == WAITING + 1
+    assert sum(len(body["messages"]) for body in stub.calls("add")) == waiting + 1
     assert stub.store.dropped == 0
 
 
 @pytest.mark.slow
-def test_a_users_first_message_does_not_wait_for_ten_thousand_of_one_session_of_another(
-    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person, run_deliveries: Run
+@of_many
+def test_a_users_first_message_does_not_wait_for_thousands_of_one_session_of_another(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, bob: Person, run_deliveries: Run, waiting: int
 ) -> None:
-    say(engine, alice, "chat:1", *(f"fact {number}" for number in range(WAITING)))
+    say(engine, alice, "chat:1", *(f"fact {number}" for number in range(waiting)))
     say(engine, bob, "chat:b", "tea")
     run_deliveries(timedelta())
     assert senders(stub)[:3] == ["alice", "bob", "alice"]
     texts = [message["content"][0]["text"] for body in stub.calls("add") for message in body["messages"]]
-    assert [text for text in texts if text != "tea"] == [f"fact {number}" for number in range(WAITING)]
+    assert [text for text in texts if text != "tea"] == [f"fact {number}" for number in range(waiting)]
 
 
 def test_after_a_failure_other_sessions_of_the_user_wait_for_the_next_round(
