@@ -27,7 +27,7 @@ from tests.memory_gateway.routes import Route
 from tests.memory_gateway.test_urls import ROUTES, call_id
 
 pytestmark = pytest.mark.django_db
-FEW, SOME, MANY = 6, 30, 1000
+FEW, SOME, MANY = 4, 30, 1000
 WAYS = ("GET", "form", "JSON", "file", "PUT", "PATCH", "DELETE")
 # The pages of Django's admin for single models have the same guard: those of one model stand for all.
 OPEN = [
@@ -54,17 +54,21 @@ BOUNDS = {
 }
 
 
+@pytest.fixture(scope="module")
+def provider() -> Iterator[stub_oidc.Provider]:
+    with stub_oidc.running() as running:
+        yield running
+
+
 @pytest.fixture(autouse=True)
-def provider(settings: Any, storage: Path) -> Iterator[stub_oidc.Provider]:
+def sign_on(settings: Any, storage: Path, provider: stub_oidc.Provider) -> None:
     """Single sign-on, and no limits on rates: they would only slow the growth."""
     for name in ("FAILED_AUTHENTICATIONS", "ANONYMOUS_REQUESTS", "CLIENT_REGISTRATIONS"):
         setattr(settings, f"{name}_PER_MINUTE", 0)
-    with stub_oidc.running() as running:
-        settings.MEMORY_GATEWAY_OIDC_ISSUER = running.issuer
-        settings.MEMORY_GATEWAY_OIDC_CLIENT_ID = stub_oidc.CLIENT_ID
-        settings.MEMORY_GATEWAY_OIDC_CLIENT_SECRET = stub_oidc.CLIENT_SECRET
-        oidc._discovered.cache_clear()
-        yield running
+    settings.MEMORY_GATEWAY_OIDC_ISSUER = provider.issuer
+    settings.MEMORY_GATEWAY_OIDC_CLIENT_ID = stub_oidc.CLIENT_ID
+    settings.MEMORY_GATEWAY_OIDC_CLIENT_SECRET = stub_oidc.CLIENT_SECRET
+    oidc._discovered.cache_clear()
 
 
 def counts(storage: Path) -> dict[str, int]:

@@ -144,7 +144,7 @@ SHREDS += [" ", "\n", "\xa0", '"', "\\", "'", ",", "x9", "Zahlung", "密码", "\
 SHREDDED = st.lists(st.sampled_from(SHREDS), max_size=7).map("".join)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=250)
 @given(
     body=st.recursive(
         SHREDDED | st.none() | st.integers(0, 9),
