@@ -1,4 +1,4 @@
-"""`manage.py rebuild` beside searches and about 50 writes a second, killed once, or three times where there is much to do.
+"""`manage.py rebuild` beside searches and about 50 writes a second, killed once, or three times among many memories.
 
 No write is refused, no search is wrong, and `doctor` finds no fault."""
 
