@@ -68,6 +68,10 @@ class Tree:
         else:
             yield from self._mail(_parsed(data), path)
 
+    def attached(self, name: str, data: bytes) -> Iterator[Row]:
+        """Yield the rows of a file that is attached to a document."""
+        yield from self._part(lambda: data, name, None, ())
+
     def _mailbox(self, data: bytes, path: tuple[str, ...]) -> Iterator[Row]:
         starts = [match.span() for match in _MBOX_FROM.finditer(data)]
         ends = [start for start, _end in starts[1:]] + [len(data)]

@@ -83,7 +83,7 @@ def _read(path: Path, mime: str, charset: str | None, limits: Limits, ocr: text_
         if answer["encoding"]:
             reading = reading.decoded(Encoding(*answer["encoding"]))
         if mime == mt.PDF:
-            return _with_scanned_pages(blocks, reading, path, ocr)
+            return _with_scanned_pages(blocks, reading, answer["scans"], path, ocr)
         return _document(blocks, replace(reading, pages_read=reading.pages))
     if mime.startswith("text/") or mime in mt.INLINE_TEXTS:
         return _plain(path, mime, charset, limits)
@@ -115,10 +115,13 @@ def _document(blocks: Iterable[Block], reading: Reading) -> Document:
 
 
 def _with_scanned_pages(
-    blocks: Sequence[Block], reading: Reading, path: Path, ocr: text_recognition.Ocr | None
+    blocks: Sequence[Block], reading: Reading, scans: Sequence[int], path: Path, ocr: text_recognition.Ocr | None
 ) -> Document:
-    """Return a PDF with the text of its pages without text, if it can be recognized."""
-    with_text = {block.page for block in blocks}
+    """Return a PDF with the text of its pages that are pictures, if it can be recognized.
+
+    `scans` are pages with a little text, such as a stamp.
+    """
+    with_text = {block.page for block in blocks} - set(scans)
     count = reading.pages or 0
     pages = [page for page in range(1, count + 1) if page not in with_text]
     unread = Note.of("pages_without_text", pages) if pages else None
@@ -129,9 +132,18 @@ def _with_scanned_pages(
         found = text_recognition.recognize(path, mt.PDF, pages, ocr, _user.get())
     except Unreadable:  # the renderer is stricter than the parser
         return _document(blocks, left)
-    blocks = sorted([*blocks, *_recognized(found)], key=lambda block: block.page or 0)
+    recognized = list(_recognized(found))
+    # A picture of a page is drawn with its stamps: what is recognized has them too.
+    replaced = {page for page in scans if _words_on(page, recognized) >= _words_on(page, blocks)}
+    kept = [block for block in blocks if block.page not in replaced]
+    recognized = [block for block in recognized if block.page in replaced or block.page not in scans]
+    blocks = sorted([*kept, *recognized], key=lambda block: block.page or 0)
     read = replace(reading, parser=f"{reading.parser}, {ocr.engine}", pages_read=count - len(found.skipped))
     return _document(blocks, read.noting(*found.notes))
+
+
+def _words_on(page: int, blocks: Iterable[Block]) -> int:
+    return sum(len(block.text.split()) for block in blocks if block.page == page)
 
 
 def _recognized(found: text_recognition.Recognized) -> Iterator[Block]:

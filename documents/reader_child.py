@@ -27,6 +27,7 @@ from documents.decoding import clean, decode, label_in
 from documents.document import Limits
 from documents.guards import Refused
 from documents.list_numbers import with_numbers
+from documents.pdf_text import PdfText, is_right_to_left, undivided
 from documents.reading import Note, lost_words
 from documents.rows import Row, answer, bounded
 from documents.sandbox import run
@@ -42,11 +43,20 @@ _HIDDEN: Final = " (hidden)"
 """The mark that the parser adds to the name of a hidden sheet."""
 _SLIDE_NAME: Final = re.compile(r"[^\W\d]+ ?\d+")
 _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
+_COMMENTS: Final = re.compile(r"\n+Annotations:\n.*\Z", re.DOTALL)
 _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]|\[\^\d+\]")
 _MARKS: Final = re.compile(
     r"\(style_name: [^)\n]*\)|\[Image: [^\]\n]*\]|!?\[[^\]\n]*\]\([^)\s]*\)|\[cmt:\d+\]|\[\^\d+\]"
 )
 """Marks that the parser adds to the text: names of styles and pictures, addresses, numbers of comments."""
+
+
+class _Parsed(NamedTuple):
+    """The result of the parser, the number of a PDF's pages, and what was prepared of a workbook."""
+
+    extracted: ExtractedDocument
+    pages: int
+    sheets: Sheets | None
 
 
 def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) -> dict[str, Any]:
@@ -58,9 +68,9 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
         rows, cut = bounded(tree.rows(data, mime), limits)
         return answer("mail" if mime != mt.ZIP else "zip", rows, [cut, *tree.notes])
     parsed = _parse(data, mime, limits)
+    if mime == mt.PDF:
+        return _pdf(data, parsed, limits, is_shallow=is_shallow)
     rows, cut = bounded(_all_rows(data, mime, parsed), limits)
-    if mime == mt.PDF and not rows and guards.is_broken_pdf(data):
-        raise Refused(guards.DAMAGED)
     images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else 0
     notes = [
         cut or _lost(rows, parsed.extracted, mime),
@@ -70,11 +80,42 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
     return answer("xberg", rows, notes, pages=parsed.pages or _slides_in(rows, parsed.extracted, mime))
 
 
+def _pdf(data: bytes, parsed: _Parsed, limits: Limits, *, is_shallow: bool) -> dict[str, Any]:
+    """Return the answer for a PDF; the files in it are its parts. Raises: `Refused`."""
+    tree = Tree(lambda part, kind, label: _rows_of_part(part, kind, label, limits, is_shallow=is_shallow), limits)
+    with PdfText(data) as pdf:
+        rows, cut = bounded(_pdf_rows(pdf, parsed), limits)
+        if not rows and guards.is_broken_pdf(data):
+            raise Refused(guards.DAMAGED)
+        lost = None if cut else _lost(rows, parsed.extracted, mt.PDF)
+        scans = pdf.scans(rows)
+        parts = (row for name, content in pdf.attachments() for row in tree.attached(name, content))
+        rows, cut = (rows, cut) if cut else bounded([*rows, *parts], limits)
+    return answer("xberg", rows, [cut or lost, *tree.notes], pages=parsed.pages, scans=scans)
+
+
+def _pdf_rows(pdf: PdfText, parsed: _Parsed) -> Iterator[Row]:
+    """Yield the rows of the pages of a PDF, each with its comments."""
+    extracted, only = parsed.extracted, 1 if parsed.pages == 1 else None
+    comments = [
+        ("paragraph", one.page_number, clean(one.content).strip())
+        for one in extracted.annotations or []
+        if one.content and str(one.annotation_type) not in {"link", "widget"}
+    ]
+    on_pages = ((kind, page or only, text) for kind, page, text in _rows(extracted, mt.PDF))
+    rows = [row for row in pdf.rows(on_pages) if row[2]]
+    yield from sorted([*rows, *comments], key=lambda row: row[1] or 0) if comments else rows
+
+
 def _lost(rows: list[Row], extracted: ExtractedDocument, mime: str) -> Note | None:
     """Return a note if the rows lack words that the parser saw, except names of slides ("page1")."""
     seen = extracted.content
     if mime == mt.ODP:
         seen = "\n".join(line for line in seen.split("\n") if not _SLIDE_NAME.fullmatch(line.strip()))
+    elif mime == mt.PDF:
+        seen = undivided(_COMMENTS.sub("", seen))
+        if any(is_right_to_left(text) for _kind, _page, text in rows):  # pdfium reads other forms of letters
+            return None
     return lost_words(_MARKS.sub(" ", seen), (text for _kind, _page, text in rows))
 
 
@@ -91,14 +132,6 @@ def _rows_of_part(data: bytes, mime: str, charset: str | None, limits: Limits, *
         yield from READERS[mime](decode(data, declared=charset or label_in(data, mime)))
     else:
         yield from _all_rows(data, mime, _parse(data, mime, limits))
-
-
-class _Parsed(NamedTuple):
-    """The result of the parser, the number of a PDF's pages, and what was prepared of a workbook."""
-
-    extracted: ExtractedDocument
-    pages: int
-    sheets: Sheets | None
 
 
 def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
@@ -142,6 +175,7 @@ def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
         content_filter=xberg.ContentFilterConfig(
             include_headers=True, include_footers=True, include_footnotes=True, strip_repeating_text=False
         ),
+        pdf_options=xberg.PdfConfig(extract_annotations=True) if mime == mt.PDF else None,
         postprocessor=xberg.PostProcessorConfig(enabled=False),
         concurrency=xberg.ConcurrencyConfig(max_threads=2),
         security_limits=xberg.SecurityLimits(
@@ -171,6 +205,9 @@ def _all_rows(data: bytes, mime: str, parsed: _Parsed) -> Iterator[Row]:
     if mime == mt.ODP:
         rows = ((kind, page, _tidy(text, mime)) for kind, page, text in open_document_slides(data))
         yield from ((kind, page, text) for kind, page, text in rows if text or kind == "slide")
+    elif mime == mt.PDF:
+        with PdfText(data) as pdf:
+            yield from _pdf_rows(pdf, parsed)
     elif mime == mt.PPTX:
         yield from _under_titles(_rows(extracted, mime), data)
     elif parsed.sheets:

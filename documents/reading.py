@@ -34,7 +34,7 @@ _SENTENCES: Final[Mapping[NoteCode, str]] = {
     "blocks_cut": _("The text has more than %(count)s paragraphs: the rest was not read."),
     "words_lost": _("%(count)s words of the file are missing in its text."),
     "pages_skipped": _("Pages that could not be read: %(count)s (%(names)s)."),
-    "pages_without_text": _("Pages without text whose pictures were not read: %(count)s (%(names)s)."),
+    "pages_without_text": _("Pages whose pictures were not read: %(count)s (%(names)s)."),
     "parts_skipped": _("Attachments or parts that were not read: %(count)s (%(names)s)."),
     "sheets_skipped": _("Sheets that were not read to their end: %(count)s (%(names)s)."),
     "images_skipped": _("Images whose text was not read: %(count)s."),

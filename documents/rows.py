@@ -1,7 +1,7 @@
 """Rows, which parsers give: those of plain text, their limits, and the answer of a child process with them."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple
 from typing import Any, Final
 
@@ -41,9 +41,18 @@ def bounded(rows: Iterable[Row], limits: Limits) -> tuple[list[Row], Note | None
 
 
 def answer(
-    parser: str, rows: list[Row], notes: Iterable[Note | None], *, pages: int = 0, encoding: Encoding | None = None
+    parser: str,
+    rows: list[Row],
+    notes: Iterable[Note | None],
+    *,
+    pages: int = 0,
+    encoding: Encoding | None = None,
+    scans: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Return the answer of a child process: what it read, how, and what it left out."""
+    """Return the answer of a child process: its rows, how it read them, and what it left out.
+
+    `scans` are pages with text of which most is in a picture.
+    """
     found = astuple(encoding) if encoding else None
     noted = [asdict(note) for note in notes if note]
-    return {"parser": parser, "rows": rows, "pages": pages, "encoding": found, "notes": noted}
+    return {"parser": parser, "rows": rows, "pages": pages, "encoding": found, "notes": noted, "scans": scans}
