@@ -25,6 +25,14 @@ TOO_LARGE: Final = _("The document is too large after decompression: send it in 
 
 _IMAGE: Final = re.compile(r"\.(?:png|jpe?g|gif|bmp|tiff?|webp)$", re.IGNORECASE)
 _XLSB: Final = "xl/workbook.bin"
+_MAIN_PARTS: Final = {
+    mt.DOCX: "word/",
+    mt.XLSX: "xl/",
+    mt.PPTX: "ppt/",
+    mt.EPUB: "META-INF/container.xml",
+    **dict.fromkeys((mt.ODT, mt.ODS, mt.ODP), "content.xml"),
+}
+"""The beginning of the name of a member that each package has."""
 _CHUNK: Final = 65_536
 _SECTOR: Final = 512
 _RATIO_FREE_BYTES: Final = 10 * MIB
@@ -54,6 +62,10 @@ def check_zip(data: bytes, mime: str, limits: Limits) -> None:
                 )
             if mime == mt.XLSX and _XLSB in archive.NameToInfo:
                 raise Refused(_("Binary workbooks (.xlsb) are not supported: save it as .xlsx and send it."))
+            if not any(name.startswith(_MAIN_PARTS.get(mime, "")) for name in archive.NameToInfo):
+                raise Refused(
+                    _("The file is a ZIP archive, not a document of this type: unpack it and send its files.")
+                )
             left = limits.zip_bytes
             for member in members:
                 left -= _check_member(archive, member, mime, limits, left)

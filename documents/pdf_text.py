@@ -93,7 +93,7 @@ class PdfText:
                 yield from ((kind, number, self._mended(row, number)) for kind, _page, row in page)
 
     def scans(self, rows: Iterable[Row]) -> list[int]:
-        """Return the pages of which a picture covers most and that have few words: their text is in the picture."""
+        """Return the pages that a picture covers and that have few words: their text is in the picture."""
         words: dict[int, int] = {}
         for _kind, page, text in rows:
             words[page or 0] = words.get(page or 0, 0) + len(text.split())

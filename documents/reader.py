@@ -8,6 +8,7 @@ dense text about 6 ms.
 import contextlib
 import itertools
 import os
+import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -28,6 +29,8 @@ from documents.rows import SEPARATOR, Row, paragraphs
 HEADING_CHARACTERS: Final = 200
 """The longest heading that is stored with each passage; longer ones are cut, but not in the text."""
 
+_FOLDED: Final = re.compile(r"\r?\n[ \t]")
+"""Where a long line of a calendar or an address card goes on."""
 MAX_CHILDREN: Final = min(max(2, os.cpu_count() or 1), 4)
 """The most concurrent children: one per CPU core up to four, because each may use half a gigabyte of memory."""
 _slots: Final = FairSemaphore(MAX_CHILDREN)
@@ -155,7 +158,10 @@ def _plain(path: Path, mime: str, charset: str | None, limits: Limits) -> Docume
     with path.open("rb") as file:
         data = file.read(limits.text_bytes + 1)
     encoding = detect(data[: limits.text_bytes], declared=charset or label_in(data, mime))
-    rows = paragraphs(decode_as(data[: limits.text_bytes], encoding))
+    text = decode_as(data[: limits.text_bytes], encoding)
+    if text.startswith(("BEGIN:VCALENDAR", "BEGIN:VCARD")):
+        text = _FOLDED.sub("", text)
+    rows = paragraphs(text)
     blocks = list(_blocks(itertools.islice(rows, limits.blocks)))
     cut = Note("text_cut", limits.text_bytes) if len(data) > limits.text_bytes else None
     if not cut and next(rows, None) is not None:

@@ -262,7 +262,7 @@ def _tidy(text: str, mime: str) -> str:
     elif mime == mt.DOCX:
         text = _COMMENT_MARK.sub("", text)
 
-    return clean(text).strip()
+    return clean(text).replace("\N{NO-BREAK SPACE}", " ").strip()
 
 
 def _of_nodes(nodes: Iterable[DocumentNode]) -> Iterator[Row]:

@@ -51,7 +51,7 @@ def answer(
 ) -> dict[str, Any]:
     """Return the answer of a child process: its rows, how it read them, and what it left out.
 
-    `scans` are pages with text of which most is in a picture.
+    `scans` are pages whose text is in a picture, but for a few words.
     """
     found = astuple(encoding) if encoding else None
     noted = [asdict(note) for note in notes if note]

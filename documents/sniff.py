@@ -39,6 +39,7 @@ _COMPATIBLE: Final = (
 
 _MARKUP: Final = re.compile(rb"<script[\s>/]|<html[\s>/]|<!doctype html|<iframe[\s>]|<svg[\s>]", re.IGNORECASE)
 _PROLOG: Final = re.compile(r"(?:\s+|<!--.*?-->|<\?.*?\?>)*", re.DOTALL)
+_SOURCE_START: Final = re.compile(r"\s*<\?(?:php\b|=)")
 _HTML_START: Final = re.compile(r"<(?:!doctype\s+html|html|head|body|script|iframe)\b", re.IGNORECASE)
 _SVG_START: Final = re.compile(r"<(?:!doctype\s+svg|(?:\w+:)?svg[\s>/])", re.IGNORECASE)
 _XML_START: Final = re.compile(r"\s*<\?xml\b")
@@ -133,6 +134,8 @@ def _markup_type(text: str, hints: tuple[str, ...]) -> str | None:
     """Return HTML, SVG or XML for markup; None for plain text or Markdown, which may begin like HTML."""
     if "text/markdown" in hints:
         return None
+    if _SOURCE_START.match(text):
+        return None
     start = _PROLOG.match(text)
     body = text[start.end() if start else 0 :]
     if _HTML_START.match(body):
@@ -226,8 +229,12 @@ def _ole_type(head: bytes, expected: frozenset[str]) -> str:
 
 
 def _package_type(head: bytes, expected: frozenset[str]) -> str:
-    """Return the type of a ZIP package by its entries; if they are ambiguous, the expected type."""
+    """Return the type of a ZIP package by its entries; if they are ambiguous, the expected type.
+
+    The reader checks the whole package, whose first entries may be pictures.
+    """
     for part, family in _PACKAGE_PARTS.items():
         if re.search(rb"PK\x03\x04.{26}" + re.escape(part), head, re.DOTALL):
             return min(family if len(family) == 1 else expected & family, default=mt.ZIP)
-    return mt.ZIP
+    is_whole = len(head) < HEAD_BYTES  # all entries were seen
+    return mt.ZIP if is_whole else min(expected & mt.ZIP_DOCUMENTS, default=mt.ZIP)

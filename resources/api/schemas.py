@@ -138,9 +138,7 @@ class ReadingNote(BaseModel):
         description="The number of pages, parts, images or words; of a text that was cut, the limit.", examples=[1]
     )
     names: list[str] = Field(description="Page numbers or names of parts, at most 20.", examples=[["2"]])
-    message: str = Field(
-        description="The note in words.", examples=["Pages without text whose pictures were not read: 1 (2)."]
-    )
+    message: str = Field(description="The note in words.", examples=["Pages whose pictures were not read: 1 (2)."])
 
 
 class FileReading(BaseModel):

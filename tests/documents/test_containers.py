@@ -20,7 +20,6 @@ from documents.reader import read_document
 from documents.reading import Note
 from documents.sniff import sniff
 from tests.documents import small_files
-from tests.documents.small_files import needs_small_files
 
 Read = Callable[[bytes, str], Document]
 
@@ -60,7 +59,6 @@ def noted(document: Document) -> tuple[Note, ...]:
     return document.reading.notes
 
 
-@needs_small_files
 @pytest.mark.parametrize("name", ["mail.eml", "mail-noext", "mail-noext2"])
 def test_attachments_and_forwarded_messages_are_read_under_their_names(name: str) -> None:
     document = small_files.read(name)
@@ -75,7 +73,6 @@ def test_attachments_and_forwarded_messages_are_read_under_their_names(name: str
     assert noted(document) == ()
 
 
-@needs_small_files
 @pytest.mark.parametrize(
     ("name", "texts"),
     [
@@ -93,7 +90,6 @@ def test_the_text_of_mail_is_decoded(name: str, texts: list[str]) -> None:
     assert "secretscript" not in found
 
 
-@needs_small_files
 def test_a_mailbox_has_one_part_for_each_message() -> None:
     document = small_files.read("chat.mbox")
     assert heading_of(document, "Der Kessel steht im Keller für alle") == "Kesselhaus pünktlich"
@@ -119,7 +115,6 @@ def test_attached_documents_keep_their_headings_and_pages(read: Read) -> None:
     assert heading_of(document, "Twelve hundred") == "rent.md › Rent"
 
 
-@needs_small_files
 def test_an_attached_pdf_is_read_and_one_with_a_password_is_noted(read: Read) -> None:
     message = mail("Two files")
     for name in ("pdf-headings.pdf", "pdf-pw.pdf"):

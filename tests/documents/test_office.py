@@ -19,10 +19,9 @@ from documents.document import split
 from documents.reader import read_document
 from documents.sniff import OLE_MAGIC
 from tests.documents import small_files
-from tests.documents.small_files import needs_small_files
+from tests.documents.office_files import package
 
 
-@needs_small_files
 @pytest.mark.parametrize("name", ["pptx-deck.pptx", "deck.pptm", "deck.ppsx", "deck.potx"])
 def test_titles_of_slides_are_headings(name: str) -> None:
     passages = split(small_files.read(name))
@@ -35,7 +34,6 @@ def test_titles_of_slides_are_headings(name: str) -> None:
     assert text.count("Slide title 2") == 1
 
 
-@needs_small_files
 def test_slides_of_open_document_have_titles_shapes_and_notes() -> None:
     document = small_files.read("odp-all.odp")
     places = {block.text: (block.page, block.heading) for block in document.blocks}
@@ -68,14 +66,12 @@ def test_titles_of_old_slides_are_headings() -> None:
     ]
 
 
-@needs_small_files
 def test_numbers_of_notes_and_comments_are_left_out() -> None:
     text = small_files.read("docx-parts.docx").text
     assert "Body with note commented" in text
     assert all(word in text for word in ("quokka", "wombat", "numbat", "dingo", "bilby"))
 
 
-@needs_small_files
 def test_open_document_with_an_external_doctype_is_read() -> None:
     assert small_files.read("odt-doctype.odt").text == "Plain OOo avocet."
 
@@ -101,8 +97,14 @@ def test_a_protected_word_document_says_so(tmp_path: Path, is_protected: bool) -
         read_document(path, mt.DOC)
 
 
-@needs_small_files
 def test_a_pdf_with_a_password_is_protected_and_one_with_restrictions_is_read() -> None:
     with pytest.raises(Unreadable, match="protected by a password"):
         small_files.read("pdf-pw.pdf")
     assert "Owner password only numbat" in small_files.read("pdf-userpw.pdf").text
+
+
+def test_an_archive_that_is_named_as_a_document_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "photos.docx"
+    path.write_bytes(package({"a.bin": "0123456789" * 2000}))
+    with pytest.raises(Unreadable, match="ZIP archive, not a document"):
+        read_document(path, mt.DOCX)

@@ -15,7 +15,6 @@ from documents.reader import read_document
 from documents.reading import Note
 from tests.documents import small_files
 from tests.documents.pdf_files import pdf
-from tests.documents.small_files import needs_small_files
 
 
 def _read(tmp_path: Path, data: bytes) -> Document:
@@ -55,7 +54,6 @@ def test_lines_of_right_to_left_pages_become_paragraphs_under_headings() -> None
     ]
 
 
-@needs_small_files
 def test_right_to_left_pages_are_in_logical_order() -> None:
     assert small_files.read("pdf-hebrew.pdf").text == "הפגישה תתקיים במשרד בחיפה"
     arabic = small_files.read("pdf-arabic.pdf")  # its font has no meaning for some letters
@@ -79,7 +77,6 @@ def test_letter_spaced_words_are_joined(tmp_path: Path) -> None:
     assert _read(tmp_path, data).text == "IMPORTANT NOTICE ABOUT HEATING"
 
 
-@needs_small_files
 def test_divided_words_are_joined() -> None:
     document = small_files.read("pdf-hyphen.pdf")
     for expected in ("extraordinary notice", "tenant keeps", "wheelbarrow", "well-known place"):
@@ -89,7 +86,6 @@ def test_divided_words_are_joined() -> None:
     assert undivided("A-\nB, 3-\nx, ten-\nAnt") == "A-\nB, 3-\nx, ten-\nAnt", "only words in small letters go on"
 
 
-@needs_small_files
 def test_comments_and_embedded_files_are_read() -> None:
     assert [(block.text, block.page) for block in small_files.read("pdf-annot.pdf").blocks] == [
         ("Body.", 1),
@@ -113,7 +109,6 @@ def test_embedded_files_that_cannot_be_read_are_noted(tmp_path: Path) -> None:
     assert reading.notes == (Note("parts_skipped", 1, ("deep.bin",)),)
 
 
-@needs_small_files
 def test_a_scan_with_a_stamp_is_not_read_whole() -> None:
     document = small_files.read("scan-stamp.pdf")
     assert document.text == "Scanned with CamScanner"

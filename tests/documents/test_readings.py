@@ -19,7 +19,6 @@ from documents.rows import paragraphs
 from documents.text_child import read as read_text
 from documents.text_kinds import READERS
 from tests.documents import small_files
-from tests.documents.small_files import needs_small_files
 
 
 def test_a_text_is_read_to_its_end(tmp_path: Path) -> None:
@@ -39,21 +38,18 @@ def test_a_text_that_is_too_long_says_so(tmp_path: Path) -> None:
     )
 
 
-@needs_small_files
 def test_a_page_without_text_is_named() -> None:
     reading = small_files.read("pdf-blankmix.pdf").reading
     assert reading == Reading("xberg", 55, 3, 2, (Note("pages_without_text", 1, ("2",)),))
     assert reading.is_partial
 
 
-@needs_small_files
 def test_a_document_that_is_too_long_says_so() -> None:
     reading = small_files.read("pdf-footer.pdf", replace(DEFAULT_LIMITS, text_bytes=100)).reading
     assert reading is not None
     assert Note("text_cut", 100) in reading.notes
 
 
-@needs_small_files
 @pytest.mark.parametrize(
     "name", ["docx-textbox.docx", "docx-fields.docx", "pdf-headings.pdf", "xlsx-cells.xlsx", "rtf-all.rtf"]
 )

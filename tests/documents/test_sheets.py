@@ -14,7 +14,6 @@ from documents.reader import read_document
 from documents.reading import Note
 from tests.documents import small_files
 from tests.documents.office_files import open_document, workbook
-from tests.documents.small_files import needs_small_files
 
 
 def _read(tmp_path: Path, data: bytes, mime: str, limits: Limits = DEFAULT_LIMITS) -> Document:
@@ -51,7 +50,6 @@ def test_numbers_are_shown_by_their_format(value: str, code: str, shown: str | N
     assert displayed(value, code) == shown
 
 
-@needs_small_files
 def test_a_workbook_is_read_as_people_see_it() -> None:
     document = small_files.read("xlsx-cells.xlsx")
     assert "Deposit | 2026-11-03 | 1,200.50 EUR | 25% | true" in document.text

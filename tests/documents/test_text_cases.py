@@ -1,17 +1,13 @@
-"""Each small text file of the shared cases gives its text, under its heading."""
+"""Each small text file gives its text, under its heading."""
 
 from __future__ import annotations
 
 import pytest
 
 from documents.document import Document
-from documents.reader import read_document
 from documents.reading import Note
-from documents.sniff import HEAD_BYTES, sniff, with_charset
-from tests.conftest import SHARED
+from tests.documents import small_files
 
-CASES = SHARED / "cases" / "files"
-pytestmark = pytest.mark.skipif(not CASES.exists(), reason="the cases (../shared/cases/files) are not on this machine")
 _JAPANESE = "大阪の事務所で開かれます"
 _RUSSIAN = "Встреча состоится в следующий вторник в три часа дня в офисе в Новосибирске."
 
@@ -64,9 +60,7 @@ _TEXTS = {
 
 
 def _read(name: str, sent: str | None = None) -> Document:
-    with (CASES / name).open("rb") as file:
-        mime = sniff(file.read(HEAD_BYTES), name, sent)
-    return read_document(CASES / name, with_charset(mime, sent))
+    return small_files.read(name, sent=sent)
 
 
 @pytest.mark.parametrize(("name", "text"), _TEXTS.items(), ids=_TEXTS)

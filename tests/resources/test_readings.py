@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 WHOLE = Reading("xberg", 12, 2, 2)
 PARTIAL = Reading("xberg", 12, 3, 2, (Note("pages_without_text", 1, ("2",)), Note("parts_skipped", 1, ("diary.zip",))))
 SENTENCES = [
-    "Pages without text whose pictures were not read: 1 (2).",
+    "Pages whose pictures were not read: 1 (2).",
     "Attachments or parts that were not read: 1 (diary.zip).",
 ]
 
