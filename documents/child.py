@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess  # nosec B404: the children are our own modules
 import sys
@@ -17,11 +18,14 @@ from core.errors import EngineUnavailable, Unreadable
 from core.messages import Translatable
 from core.messages import Translatable as _
 from documents.document import MIB, Limits
+from documents.forked import MODULES, Forked, ReaderServer
 from documents.guards import DAMAGED
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 NOT_STARTED: Final = _("The document reader process could not be started.")
 _POLL_SECONDS: Final = 0.02
+_READ_BYTES: Final = 1_048_576
+_HAS_SERVER: Final = sys.platform == "linux"
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _ENVIRONMENT: Final = {
     "TOKIO_WORKER_THREADS": "2",
@@ -32,23 +36,40 @@ _ENVIRONMENT: Final = {
 }
 
 
+Process = subprocess.Popen[bytes] | Forked
+
+
+def _start(arguments: list[str], stdin: IO[bytes] | int, *, is_server: bool = False) -> subprocess.Popen[bytes]:
+    """Start one of our modules with a clean environment. Raises: `OSError`."""
+    return subprocess.Popen(  # noqa: S603  # nosec B603: our module; the caller's only part is a known type
+        [sys.executable, "-E", "-s", "-m", *arguments],
+        stdin=stdin,
+        stdout=subprocess.DEVNULL if is_server else subprocess.PIPE,
+        stderr=subprocess.DEVNULL if is_server else subprocess.PIPE,
+        cwd=PROJECT,
+        env=_ENVIRONMENT,
+        start_new_session=True,
+    )
+
+
+server: Final = ReaderServer(lambda control: _start(["documents.reader_server"], control.fileno(), is_server=True))
+
+
 @contextlib.contextmanager
-def started(module: str, file: IO[bytes], job: Mapping[str, Any], limits: Limits) -> Iterator[subprocess.Popen[bytes]]:
+def started(module: str, file: IO[bytes], job: Mapping[str, Any], limits: Limits) -> Iterator[Process]:
     """Start a child for one file, in a process group that is killed at the end of the block.
 
     Raises: `EngineUnavailable`.
     """
-    argument = orjson.dumps({**job, "parent": os.getpid(), "limits": asdict(limits)}).decode()
+    complete = {**job, "parent": os.getpid(), "limits": asdict(limits)}
+    if _HAS_SERVER and module in MODULES and (forked := server.fork(module, file, complete)):
+        try:
+            yield forked
+        finally:
+            forked.end()
+        return
     try:
-        process = subprocess.Popen(  # noqa: S603  # nosec B603: our module; the caller's only part is a known type
-            [sys.executable, "-E", "-s", "-m", module, argument],
-            stdin=file,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=PROJECT,
-            env=_ENVIRONMENT,
-            start_new_session=True,
-        )
+        process = _start([module, orjson.dumps(complete).decode()], file)
     except OSError as error:
         raise EngineUnavailable(NOT_STARTED) from error
     try:
@@ -79,7 +100,23 @@ def parsed(output: bytes) -> dict[str, Any]:
     return answer
 
 
-def answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, Any]:
+def _streams(process: Process) -> Iterator[dict[int, bytearray]]:
+    """Yield what the child wrote so far to its output and errors, at least every 20 ms until it closes them."""
+    streams = [stream for stream in (process.stdout, process.stderr) if stream]
+    found = {stream.fileno(): bytearray() for stream in streams}
+    with selectors.DefaultSelector() as selector:
+        for stream in streams:
+            selector.register(stream.fileno(), selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _mask in selector.select(_POLL_SECONDS):
+                chunk = os.read(key.fd, _READ_BYTES)
+                found[key.fd] += chunk
+                if not chunk:
+                    selector.unregister(key.fd)
+            yield found
+
+
+def answer_of(process: Process, limits: Limits) -> dict[str, Any]:
     """Return the child's result.
 
     Raises: Unreadable if the child refused the document, failed on it or exceeded time, memory or size,
@@ -89,17 +126,19 @@ def answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, Any
     too_slow = _("Reading the document took longer than %(number)s seconds.", number=f"{limits.seconds:g}")
     too_large = _("Reading the document needed more than %(number)s MB of memory.", number=limits.memory_bytes // MIB)
     deadline = time.monotonic() + limits.seconds
-    while True:
-        try:
-            output, errors = process.communicate(timeout=_POLL_SECONDS)
-            break
-        except subprocess.TimeoutExpired as timeout:
-            if len(timeout.stdout or b"") + len(timeout.stderr or b"") > max_bytes:
-                raise Unreadable(_("The document has too much text: send it in smaller parts.")) from None
+    found: dict[int, bytearray] = {}
+    try:
+        for found in _streams(process):
+            if sum(map(len, found.values())) > max_bytes:
+                raise Unreadable(_("The document has too much text: send it in smaller parts."))
             if time.monotonic() > deadline:
-                raise Unreadable(too_slow) from None
+                raise Unreadable(too_slow)
             if resident_bytes(process.pid) > limits.memory_bytes:
-                raise Unreadable(too_large) from None
+                raise Unreadable(too_large)
+        process.wait(max(deadline - time.monotonic(), _POLL_SECONDS))
+    except subprocess.TimeoutExpired:  # it closed its output and runs on
+        raise Unreadable(too_slow) from None
+    output, errors = (bytes(found[stream.fileno()]) for stream in (process.stdout, process.stderr) if stream)
     if not output:
         raise EngineUnavailable(NOT_STARTED)
     try:
@@ -111,4 +150,4 @@ def answer_of(process: subprocess.Popen[bytes], limits: Limits) -> dict[str, Any
         reasons = {-signal.SIGXCPU: too_slow, -signal.SIGALRM: too_slow_page, -signal.SIGKILL: too_large}
         if b"memory allocation of" in errors or b"MemoryError" in errors:
             raise Unreadable(too_large) from error
-        raise Unreadable(reasons.get(process.returncode, DAMAGED)) from error
+        raise Unreadable(reasons.get(process.returncode or 0, DAMAGED)) from error

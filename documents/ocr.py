@@ -10,7 +10,6 @@ import importlib.util
 import os
 import selectors
 import shutil
-import subprocess  # nosec B404: for its types
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -178,7 +177,7 @@ def _answers(path: Path, mime: str, pages: list[int], ocr: Ocr, deadline: float)
             raise EngineUnavailable(child.NOT_STARTED)
 
 
-def _lines(process: "subprocess.Popen[bytes]", limits: Limits, deadline: float) -> Iterator[bytes]:
+def _lines(process: child.Process, limits: Limits, deadline: float) -> Iterator[bytes]:
     output: IO[bytes] | None = process.stdout
     if output is None:
         return

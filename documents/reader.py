@@ -1,8 +1,8 @@
 """Read documents as text. Plain text is decoded in this process; other types are parsed in a child process.
 
 The child (`reader_child`) may crash, hang or use too much memory: then it is killed, and the document is `Unreadable`
-with a reason for the user. A typical PDF of a few pages takes 0.25 s (0.2 s to start the child), each further page of
-dense text about 6 ms.
+with a reason for the user. On Linux it is forked from a process that has loaded the parsers (`reader_server`): a PDF of
+one page takes 23 ms of CPU time, instead of 0.36 s with a new process; each further page of dense text about 6 ms.
 """
 
 import contextlib

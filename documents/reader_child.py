@@ -308,5 +308,10 @@ def _of_markdown(content: str) -> Iterator[Row]:
             yield "paragraph", None, part
 
 
+def answers(data: bytes, job: dict[str, Any], limits: Limits) -> list[dict[str, Any]]:
+    """Return the answer for a job. Raises: `Refused`."""
+    return [read(data, job["mime"], limits, is_shallow=job.get("is_shallow", False))]
+
+
 if __name__ == "__main__":
-    run(lambda data, job, limits: [read(data, job["mime"], limits, is_shallow=job.get("is_shallow", False))])
+    run(answers)

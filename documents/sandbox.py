@@ -30,7 +30,11 @@ def run(read: Callable[[bytes, dict[str, Any], Limits], Iterable[dict[str, Any]]
     Standard output gets a newline when the sandbox is ready, because later failures are caused by the document; then
     each answer as a line of JSON, or `{"refused": [template, params]}`.
     """
-    job = orjson.loads(sys.argv[1])
+    run_job(orjson.loads(sys.argv[1]), read)
+
+
+def run_job(job: dict[str, Any], read: Callable[[bytes, dict[str, Any], Limits], Iterable[dict[str, Any]]]) -> NoReturn:
+    """Do one job, as `run` does, and end this process."""
     limits = Limits(**job["limits"])
     enter_sandbox(job["parent"], limits)
     with suppress(BrokenPipeError):

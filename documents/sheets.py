@@ -92,7 +92,7 @@ class _Workbook:
 
     def _bounded(self, name: str, content: bytes) -> bytes:
         """Return the rows of a sheet within the limit of cells; note the sheet if it has more."""
-        count = len(_CELL_START.findall(content))
+        count = sum(1 for _cell in _CELL_START.finditer(content))
         if count <= self._cells_left:
             self._cells_left -= count
             return content

@@ -41,5 +41,10 @@ def _lost(text: str, mime: str, rows: list[Row]) -> Note | None:
     return lost_words(DATA.sub("", _ADDRESS.sub("", text)), (row for _kind, _page, row in rows))
 
 
+def answers(data: bytes, job: dict[str, Any], limits: Limits) -> list[dict[str, Any]]:
+    """Return the answer for a job."""
+    return [read(data, job["mime"], job["charset"], limits)]
+
+
 if __name__ == "__main__":
-    run(lambda data, job, limits: [read(data, job["mime"], job["charset"], limits)])
+    run(answers)

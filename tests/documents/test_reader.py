@@ -18,7 +18,7 @@ import pytest
 
 from core.errors import EngineUnavailable, Unreadable
 from documents import mime_types as mt
-from documents.child import PROJECT
+from documents.child import PROJECT, server, started
 from documents.document import DEFAULT_LIMITS, Block, Document, Limits
 from documents.reader import read_document
 from tests import bombs
@@ -40,14 +40,23 @@ def read(tmp_path: Path) -> Read:
     return read
 
 
-def _children_of(parent: int) -> Iterator[int]:
+def _children_of(parent: int) -> list[int]:
+    """Return the readers of documents that a gateway started, itself or by its server."""
+    servers = _started_by(parent, b"reader_server")
+    return [
+        *_started_by(parent, b"_child"),
+        *(child for one in servers for child in _started_by(one, b"reader_server")),
+    ]
+
+
+def _started_by(parent: int, module: bytes) -> Iterator[int]:
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             command = stat.with_name("cmdline").read_bytes()
             parent_pid = int(stat.read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if parent_pid == parent and b"_child" in command:
+        if parent_pid == parent and module in command:
             yield int(stat.parent.name)
 
 
@@ -61,10 +70,12 @@ def test_plain_text_becomes_paragraphs(read: Read) -> None:
 
 
 def test_plain_text_starts_no_process(read: Read) -> None:
+    server.stop()
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
     read("名前,東京".encode("cp932"), mt.PLAIN)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt == before
     read(b"<p>hello", mt.HTML)
+    server.stop()
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt > before
 
 
@@ -204,6 +215,7 @@ def test_a_file_that_cannot_be_opened_is_a_temporary_error(tmp_path: Path) -> No
 
 
 def test_a_process_that_cannot_start_is_a_temporary_error(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.stop()
     monkeypatch.setattr(sys, "executable", "/absent/python")
     with pytest.raises(EngineUnavailable, match="could not be started"):
         read(b"<p>hello", mt.HTML)
@@ -217,7 +229,7 @@ def test_a_slow_document_ends_at_the_time_limit(read: Read) -> None:
     with pytest.raises(Unreadable, match=r"took longer than 0\.7 seconds"):
         read(bombs.recursive_pages_pdf()[2], mt.PDF, Limits(seconds=0.7))
     assert time.monotonic() - start < 3
-    assert list(_children_of(os.getpid())) == []
+    assert _children_of(os.getpid()) == []
 
 
 @pytest.mark.slow
@@ -240,7 +252,7 @@ def test_the_page_time_limit_applies_to_each_page(read: Read) -> None:
 def test_a_document_that_needs_too_much_memory_is_rejected(read: Read) -> None:
     with pytest.raises(Unreadable, match="needed more than 120 MB"):
         read(bombs.shared_string_xlsx()[2], mt.XLSX, Limits(memory_bytes=120 * 2**20))
-    assert list(_children_of(os.getpid())) == []
+    assert _children_of(os.getpid()) == []
 
 
 @pytest.mark.slow
@@ -265,10 +277,45 @@ def test_a_reader_does_not_outlive_the_gateway(tmp_path: Path) -> None:
     path = tmp_path / "endless.pdf"
     path.write_bytes(bombs.multiplying_forms_pdf()[2])
     with subprocess.Popen([sys.executable, "-c", _READ, str(path)], cwd=PROJECT) as gateway:
-        children = _wait_for(lambda: list(_children_of(gateway.pid)))
+        children = _wait_for(lambda: _children_of(gateway.pid))
         _wait_for(lambda: "Threads:\t1\n" not in Path(f"/proc/{children[0]}/status").read_text())  # it parses now
         gateway.send_signal(signal.SIGKILL)
     _wait_for(lambda: not any(_is_running(child) for child in children))
+
+
+@_linux_only
+def test_the_server_forks_a_child_for_each_document_and_starts_again(read: Read) -> None:
+    server.stop()
+    assert [block.text for block in read(b"<p>one", mt.HTML).blocks] == ["one"]
+    (first,) = _started_by(os.getpid(), b"reader_server")
+    assert [block.text for block in read(b"<p>two", mt.HTML).blocks] == ["two"]
+    assert list(_started_by(os.getpid(), b"reader_server")) == [first]
+    assert _children_of(os.getpid()) == []
+    os.kill(first, signal.SIGKILL)
+    assert [block.text for block in read(b"<p>three", mt.HTML).blocks] == ["three"]
+    (second,) = _started_by(os.getpid(), b"reader_server")
+    assert second != first
+
+
+@_linux_only
+def test_forked_children_are_in_the_sandbox(tmp_path: Path) -> None:
+    path = tmp_path / "endless.pdf"
+    path.write_bytes(bombs.multiplying_forms_pdf()[2])
+    limits = Limits(seconds=20)
+    job = {"mime": mt.PDF, "charset": None}
+    with path.open("rb") as file, started("documents.reader_child", file, job, limits) as process:
+        folder = Path(f"/proc/{process.pid}")
+        _wait_for(lambda: "Threads:\t1\n" not in (folder / "status").read_text())  # it parses now
+        found = {line.partition("  ")[0]: line.split()[-2] for line in (folder / "limits").read_text().splitlines()}
+        assert (found["Max file size"], found["Max open files"], found["Max core file size"]) == ("0", "64", "0")
+        assert found["Max cpu time"] == "41"
+        assert (folder / "oom_score_adj").read_text() == "1000\n"
+        assert "NoNewPrivs:\t1\n" in (folder / "status").read_text()
+        assert len(list((folder / "fd").iterdir())) < 20
+        network = (folder / "ns/net").readlink()
+    _wait_for(lambda: not _is_running(process.pid))
+    if subprocess.run(["unshare", "--user", "--net", "true"], check=False).returncode == 0:
+        assert network != Path("/proc/self/ns/net").readlink()
 
 
 def _wait_for(condition: Callable[[], _T], seconds: float = 10) -> _T:
