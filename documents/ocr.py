@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import IO, Any, Final, Self
 
 import orjson
@@ -55,12 +56,16 @@ class Ocr:
 
 @dataclass(frozen=True, slots=True)
 class Recognized:
-    """The paragraphs of pages in order, the number of wanted pages, those that were left out, and the doubtful ones."""
+    """The paragraphs of pages in order, the number of wanted pages, and those that were left out or are doubtful.
+
+    `certainty` is the average score of the pages.
+    """
 
     paragraphs: tuple[Paragraph, ...]
     wanted: int
     skipped: tuple[int, ...]
     doubtful: tuple[int, ...]
+    certainty: float | None = None
 
     @property
     def notes(self) -> list[Note]:
@@ -89,12 +94,15 @@ def recognize(path: Path, mime: str, pages: Sequence[int] | None, ocr: Ocr, user
     read = sorted(progress.pages.items())
     is_paged = mime == "application/pdf" or len(read) > 1
     paragraphs = [
-        (number if is_paged else None, text, box) for number, lines in read for text, box in paragraphs_of(lines)
+        (number if is_paged else None, text, turned(box, progress.turns.get(number, 0)))
+        for number, lines in read
+        for text, box in paragraphs_of(lines)
     ]
     wanted = range(1, progress.count + 1) if pages is None else pages
     skipped = tuple(number for number in wanted if number not in progress.pages or number in progress.failed)
     doubtful = tuple(sorted(number for number, score in progress.scores.items() if score < _LEAST_SCORE))
-    return Recognized(tuple(paragraphs), len(wanted), skipped, doubtful)
+    certainty = round(fmean(progress.scores.values()), 3) if progress.scores else None
+    return Recognized(tuple(paragraphs), len(wanted), skipped, doubtful, certainty)
 
 
 @dataclass(slots=True)
@@ -109,6 +117,7 @@ class _Progress:
     pages: dict[int, list[Line]]
     failed: set[int]
     scores: dict[int, float]
+    turns: dict[int, int]
     count: int = 1
 
     @classmethod
@@ -121,7 +130,7 @@ class _Progress:
             digest = hashlib.file_digest(source, "sha256").digest()
         name = hashlib.sha256(digest).hexdigest()
         cipher = Fernet(base64.urlsafe_b64encode(digest))
-        progress = cls(ocr.folder / f"{name}-{ocr.engine}.jsonl", cipher, {}, set(), {})
+        progress = cls(ocr.folder / f"{name}-{ocr.engine}.jsonl", cipher, {}, set(), {}, {})
         if progress.file.exists():
             for line in progress.file.read_bytes().splitlines(keepends=True):
                 with suppress(InvalidToken):  # the last one may be cut off
@@ -133,6 +142,7 @@ class _Progress:
         self.count = answer["of"]
         if answer.get("score") is not None:
             self.scores[answer["page"]] = answer["score"]
+        self.turns[answer["page"]] = answer.get("turn", 0)
         if answer.get("failed"):
             self.failed.add(answer["page"])
 
@@ -200,6 +210,15 @@ def _lines(process: child.Process, limits: Limits, deadline: float) -> Iterator[
             is_over = now - since > limits.page_seconds or len(buffer) > limits.text_bytes
             if is_over or child.resident_bytes(process.pid) > limits.memory_bytes:
                 return
+
+
+def turned(box: Box, turn: int) -> Box:
+    """Return a place on a page as it is stored from that on the page turned against the clock by some degrees."""
+    left, top, right, bottom = box
+    places = {90: (1 - bottom, left, 1 - top, right), 180: (1 - right, 1 - bottom, 1 - left, 1 - top)}
+    places[270] = top, 1 - right, bottom, 1 - left
+    found = places.get(turn, box)
+    return round(found[0], 4), round(found[1], 4), round(found[2], 4), round(found[3], 4)
 
 
 def paragraphs_of(lines: Sequence[Line]) -> Iterator[tuple[str, Box]]:

@@ -2,7 +2,8 @@
 
 The file comes on standard input; JOB is JSON `{"mime": …, "engine": "rapidocr" or tesseract's path, "pages": numbers
 from 1 or null for all, "parent": pid, "limits": {…}}`. There is one answer per page: `{"page": n, "of": page count,
-"lines": [[text, [left, top, right, bottom]], …]}`, boxes as fractions of the page.
+"lines": [[text, [left, top, right, bottom]], …], "turn": degrees, "score": certainty}`, boxes as fractions of the page
+when it is turned upright, against the clock, by 0, 90, 180 or 270 degrees.
 """
 
 import csv
@@ -28,6 +29,12 @@ Recognize = Callable[[Image.Image], Iterator[Scored]]
 
 _MIN_CONTRAST: Final = 24
 """The smallest difference of brightness between text and paper, of 255."""
+_CERTAIN: Final = 0.9
+"""A page with a lower score may be turned."""
+_SPANNING: Final = 0.6
+_GUTTER: Final = 0.015
+_COLUMN_LINES: Final = 3
+_COLUMN_WIDTH: Final = 0.2
 _LANGUAGES: Final = "eng+chi_sim"
 
 
@@ -36,11 +43,66 @@ def recognize(data: bytes, mime: str, wanted: list[int] | None, engine: str) -> 
     reader: Recognize | None = None
     for number, count, image in (pdf_pages if mime == mt.PDF else frames)(data, wanted):
         lines: list[Scored] = []
+        turn = 0
         if np.ptp(np.asarray(image.convert("L"))) >= _MIN_CONTRAST:
             reader = reader or (_rapidocr() if engine == "rapidocr" else _tesseract(engine))
-            lines = [(text, box, score) for found, box, score in reader(image) if (text := clean(found).strip())]
+            turn, lines = _upright(image, reader)
+            lines = in_reading_order(lines)
         read: list[Line] = [(text, box) for text, box, _score in lines]
-        yield {"page": number, "of": count, "lines": read, "score": _mean(lines)}
+        yield {"page": number, "of": count, "lines": read, "turn": turn, "score": _mean(lines)}
+
+
+def _upright(image: Image.Image, reader: Recognize) -> tuple[int, list[Scored]]:
+    """Return the lines of a page and the turn that makes them upright, the one that is recognized best."""
+    best = 0, _read(image, reader)
+    if not best[1]:
+        return best
+    score = _mean(best[1]) or 0
+    width, height = image.size
+    tall = sum(1 for _text, box, _score in best[1] if (box[3] - box[1]) * height > (box[2] - box[0]) * width)
+    if score >= _CERTAIN and tall * 2 < len(best[1]):
+        return best
+    for turn in (90, 180, 270):
+        lines = _read(image.rotate(turn, expand=True), reader)
+        turned_score = _mean(lines) or 0
+        if turned_score > score:
+            best, score = (turn, lines), turned_score
+    return best
+
+
+def _read(image: Image.Image, reader: Recognize) -> list[Scored]:
+    return [(text, box, score) for found, box, score in reader(image) if (text := clean(found).strip())]
+
+
+def in_reading_order(lines: list[Scored]) -> list[Scored]:
+    """Return lines in the order in which they are read: columns between lines that span the page, from the left."""
+    ordered: list[Scored] = []
+    section: list[Scored] = []
+    for line in lines:
+        if line[1][2] - line[1][0] > _SPANNING:
+            ordered += [*_columns(section), line]
+            section = []
+        else:
+            section.append(line)
+    return ordered + _columns(section)
+
+
+def _columns(lines: list[Scored]) -> list[Scored]:
+    """Return the lines of a part of a page by columns. Short lines on a side are cells of a table, not a column."""
+    right = 0.0
+    by_left = sorted(lines, key=lambda line: line[1][0])
+    for at, (_text, box, _score) in enumerate(by_left):
+        sides = by_left[:at], by_left[at:]
+        if box[0] - right >= _GUTTER and all(_is_column(side) for side in sides):
+            first, rest = ([line for line in lines if line in side] for side in sides)
+            return first + _columns(rest)
+        right = max(right, box[2])
+    return lines
+
+
+def _is_column(lines: list[Scored]) -> bool:
+    widths = sorted(box[2] - box[0] for _text, box, _score in lines)
+    return len(lines) >= _COLUMN_LINES and widths[len(widths) // 2] >= _COLUMN_WIDTH
 
 
 def _mean(lines: list[Scored]) -> float | None:

@@ -75,7 +75,8 @@ def needs_parser(mime_type: str | None, *, has_ocr: bool = False) -> bool:
 def _read(path: Path, mime: str, charset: str | None, limits: Limits, ocr: text_recognition.Ocr | None) -> Document:
     if ocr and mt.is_picture(mime) and path.stat().st_size:
         found = text_recognition.recognize(path, mime, None, ocr, _user.get())
-        reading = Reading(ocr.engine, pages=found.wanted, pages_read=found.wanted - len(found.skipped))
+        read = found.wanted - len(found.skipped)
+        reading = Reading(ocr.engine, pages=found.wanted, pages_read=read, certainty=found.certainty)
         return _document(_recognized(found), reading.noting(*found.notes))
     if (mime.startswith(("image/", "audio/", "video/")) and mime != mt.SVG) or path.stat().st_size == 0:
         return Document(())
@@ -141,7 +142,8 @@ def _with_scanned_pages(
     kept = [block for block in blocks if block.page not in replaced]
     recognized = [block for block in recognized if block.page in replaced or block.page not in scans]
     blocks = sorted([*kept, *recognized], key=lambda block: block.page or 0)
-    read = replace(reading, parser=f"{reading.parser}, {ocr.engine}", pages_read=count - len(found.skipped))
+    parser, pages_read = f"{reading.parser}, {ocr.engine}", count - len(found.skipped)
+    read = replace(reading, parser=parser, pages_read=pages_read, certainty=found.certainty)
     return _document(blocks, read.noting(*found.notes))
 
 

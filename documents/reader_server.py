@@ -109,7 +109,7 @@ class _Child:
         self._connection.close()
 
     def _send(self, number: int) -> None:
-        with suppress(OSError):  # nobody waits any more
+        with suppress(OSError):  # the reader of the answer is gone
             self._connection.send(str(number).encode())
 
 

@@ -76,7 +76,8 @@ class Encoding:
 class Reading:
     """The report on one reading of a file.
 
-    `pages` and `pages_read` are None for files without pages, `encoding` and `certainty` for those that are no text.
+    `pages` and `pages_read` are None for files without pages, `encoding` for those that are no text.
+    `certainty` is that of the encoding, or the average score of recognized pages.
     """
 
     parser: str

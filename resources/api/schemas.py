@@ -151,7 +151,7 @@ class FileReading(BaseModel):
     encoding: str | None = Field(None, description="The encoding of a text; null for other formats.", examples=[None])
     certainty: float | None = Field(
         None,
-        description="The certainty of the encoding, from 0 to 1; 1 if it is declared or has no rival.",
+        description="The certainty of the encoding or the recognized text, from 0 to 1; 1 if nothing else is possible.",
         examples=[None],
     )
     is_partial: bool = Field(description="True if text of the file is missing.", examples=[True])

@@ -193,7 +193,7 @@ def test_tesseract_is_an_alternative(tmp_path: Path, settings_of: ocr.Ocr) -> No
     image.paste(0, (20, 30, 110, 40))
     path = written(tmp_path, scans.png(image))
     found = ocr.recognize(path, "image/png", None, replace(settings_of, engine="tesseract"))
-    assert found == ocr.Recognized(((None, "Total 42", (0.1, 0.3, 0.55, 0.4)),), 1, (), ())
+    assert found == ocr.Recognized(((None, "Total 42", (0.1, 0.3, 0.55, 0.4)),), 1, (), (), 0.96)
 
 
 def test_lines_become_paragraphs() -> None:

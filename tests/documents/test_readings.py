@@ -110,7 +110,7 @@ def test_pages_that_are_badly_recognized_are_doubtful(recognized: Callable[..., 
     good = {"page": 1, "of": 2, "lines": [line], "score": 0.97}
     bad = {"page": 2, "of": 2, "lines": [line], "score": 0.41}
     reading = recognized(good, bad)
-    assert reading == Reading("rapidocr", 12, 2, 2, (Note("recognition_doubtful", 1, ("2",)),))
+    assert reading == Reading("rapidocr", 12, 2, 2, (Note("recognition_doubtful", 1, ("2",)),), certainty=0.69)
     assert not reading.is_partial
 
 
