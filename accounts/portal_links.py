@@ -1,7 +1,7 @@
 """One-time links to the pages on which users see and change what is stored of them, and the sessions that they open.
 
 A link is used up by the button on its page, not by opening it: mail and chat programs open links to preview them. Link
-and session are 256 random bits, of which only digests are stored. Both end with the API key that made the link.
+and session are 256 random bits and stored as digests only. Both end with the API key that made the link.
 """
 
 import re

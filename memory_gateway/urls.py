@@ -56,7 +56,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("plugins/memory/", openclaw_panel),
     path("plugins/memory/<path:rest>", openclaw_panel),
     path("", include("portal.urls")),
-    path("portal", RedirectView.as_view(pattern_name="portal:known", http_method_names=["get", "head"])),
     path("admin/memory/", include("console.urls")),
     path("admin/r/<path:path>", admin.site.admin_view(no_page_of_row)),  # Django's view fails for an id that is no UUID
     path("admin/", admin.site.urls),

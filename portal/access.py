@@ -19,7 +19,8 @@ from django.shortcuts import render as render_template
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
@@ -30,7 +31,6 @@ from accounts.audit import Actor
 from accounts.models import PortalLink
 from core.errors import BadRequest, GatewayError, Unauthenticated
 from core.logs import request_id
-from core.messages import Translatable
 from core.rest import Forbidden, problem_headers
 from store.types import Owner
 
@@ -38,14 +38,14 @@ View = Callable[..., HttpResponseBase]
 COOKIE: Final = "memory_gateway_portal"
 FORM_TOKEN: Final = "csrfmiddlewaretoken"  # noqa: S105 -- the name of a field
 NAVIGATION: Final = (
-    ("known", _("What is known")),
-    ("profile", _("My profile")),
-    ("files", _("My files")),
-    ("conversations", _("Conversations")),
-    ("connections", _("Connected applications")),
-    ("looks", _("Who looked")),
-    ("trash", _("Trash")),
-    ("everything", _("All my data")),
+    ("known", gettext_lazy("Memories")),
+    ("profile", gettext_lazy("My profile")),
+    ("files", gettext_lazy("My files")),
+    ("conversations", gettext_lazy("Conversations")),
+    ("connections", gettext_lazy("Connected applications")),
+    ("looks", gettext_lazy("Who looked")),
+    ("trash", gettext_lazy("Trash")),
+    ("everything", gettext_lazy("All my data")),
 )
 
 
@@ -113,14 +113,14 @@ def page(*methods: str) -> Callable[[View], View]:
             session = request.COOKIES.get(cookie_name(request), "")
             link = portal_links.authenticate(session)
             if link is None:
-                return with_headers(error_page(request, Unauthenticated(_ENDED)))
+                return with_headers(error_page(request, _ended()))
             request.link, request.form_token = link, _form_token(session)
             timezone.activate(_zone_of(link))
             try:
                 if request.method == "POST":
                     _require_own_form(request)
                     if not hmac.compare_digest(request.POST.get(FORM_TOKEN, ""), request.form_token):
-                        raise BadRequest(_STALE_FORM)
+                        raise _stale_form()
                 due = link.user.next_expiry_at
                 if due is not None and due <= timezone.now():
                     expiry.end_due(link.user.pk)
@@ -136,8 +136,12 @@ def page(*methods: str) -> Callable[[View], View]:
     return decorate
 
 
-_ENDED: Final = Translatable("You are not signed in any longer. Open your memories in the application again.")
-_STALE_FORM: Final = Translatable("Nothing was changed, because the form is not of this session. Open the page again.")
+def _ended() -> Unauthenticated:
+    return Unauthenticated(_("You are not signed in any longer. Open your memories in the application again."))
+
+
+def _stale_form() -> BadRequest:
+    return BadRequest(_("Nothing was changed, because the form is not of this session. Open the page again."))
 
 
 @page("POST")
@@ -194,7 +198,7 @@ def _form_token(session: str) -> str:
 def _require_own_form(request: HttpRequest) -> None:
     """Refuse a form that another site sent. Raises: `Forbidden`."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
-        raise Forbidden(Translatable("Another site sent this form. Nothing was changed."))
+        raise Forbidden(_("Another site sent this form. Nothing was changed."))
 
 
 def _zone_of(link: PortalLink) -> zoneinfo.ZoneInfo:

@@ -36,7 +36,7 @@ OPERATIONS = {schema()["paths"][path][method]["operationId"]: (method, path) for
 # What the gateway makes: keys, ids and times.
 MADE = re.compile(
     r"uk_[A-Za-z0-9_-]{43}|whsec_[A-Za-z0-9+/]{43}=|(?:[rto]|msg)_[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|[0-9a-f]{32}"
-    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00"
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00|https?://[^/]+/portal/open/upl_[A-Za-z0-9_-]+"
 )
 # What depends on the machine, the engine or the order above.
 VARIES = {"bytes", "count", "data", "estimated_tokens", "internal_uri", "legs", "ms", "prefix", "prompt", "raw"}

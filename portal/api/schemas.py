@@ -11,8 +11,8 @@ class PortalLinkBody(AuthenticatedBody):
     frame_origin: str | None = Field(
         None,
         max_length=255,
-        description="The origin of the page that will show the link in a frame, one of "
-        "`MEMORY_GATEWAY_PORTAL_ORIGINS`. Without it no page can.",
+        description="The origin of the page that will show the link in a frame, one that the "
+        "operator allows. Without it no page can.",
         examples=[None],
     )
 

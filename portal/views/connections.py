@@ -12,7 +12,6 @@ from django.utils.translation import gettext as _
 from accounts import oauth, services, tokens
 from accounts.models import RpcToken
 from core.errors import NotFound, existing
-from core.messages import Translatable
 from portal.access import Visit, actor_of, page, render
 
 ROWS: Final = 100
@@ -45,10 +44,10 @@ def revoke(request: Visit, kind: str, pk: UUID) -> HttpResponseBase:
     elif kind == "application":
         oauth.revoke(pk, user_pk=user_pk, actor=actor)
     elif kind == "token":
-        existing(_tokens(user_pk).filter(pk=pk), Translatable("There is no such token."))
+        existing(_tokens(user_pk).filter(pk=pk), _("There is no such token."))
         tokens.revoke(pk, actor=actor)
     else:
-        raise NotFound(Translatable("There is nothing at this address. Check the path."))
+        raise NotFound(_("There is nothing at this address. Check the path."))
     return redirect(reverse("portal:connections", query={"done": "revoked"}))
 
 

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 from console import queries
 from console.text import memory_item
 from core.errors import existing
-from core.messages import Translatable
 from memories.services import decisions
 from portal.access import Visit, actor_of, page, render
 from portal.views.memories import position_in, written
@@ -85,7 +84,7 @@ def restore(request: Visit, row: int) -> HttpResponseBase:
 
 def _owned(request: Visit, row: int) -> Session:
     found = _sessions_of(request).filter(pk=row) if row < 2**63 else Session.objects.none()
-    return existing(found, Translatable("There is no such conversation."))
+    return existing(found, _("There is no such conversation."))
 
 
 def _sessions_of(request: Visit) -> QuerySet[Session]:

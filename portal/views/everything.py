@@ -15,7 +15,6 @@ from django.views.decorators.http import require_POST
 
 from core.errors import BadRequest
 from core.ids import user_id_form
-from core.messages import Translatable
 from operations import erase as erasure
 from operations import personal_export
 from portal.access import Visit, actor_of, cookie_name, error_page, page, render, with_headers
@@ -100,7 +99,7 @@ def receipt(request: HttpRequest) -> HttpResponseBase:
     try:
         found = signing.loads(request.POST.get("receipt", ""), salt=_RECEIPT_SALT)
     except signing.BadSignature:
-        error = BadRequest(Translatable("The receipt is not valid."))
+        error = BadRequest(_("The receipt is not valid."))
         return with_headers(error_page(request, error))
     headers = {"Content-Disposition": f'attachment; filename="deleted-{found["receipt_id"]}.json"'}
     written = orjson.dumps(found, option=orjson.OPT_INDENT_2)

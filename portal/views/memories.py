@@ -1,4 +1,4 @@
-"""What is known of a person: the list, one memory with its reason, correction, deletion and undo."""
+"""The memories of a person: the list, one memory with its reason, correction, deletion and undo."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -16,7 +16,6 @@ from accounts.models import AuditEvent
 from console import queries
 from console.text import memory_item
 from core.errors import BadRequest, NotFound
-from core.messages import Translatable
 from memories.queries import history, restorable
 from memories.services import decisions
 from memories.services.decisions import Change, OverrideValues
@@ -38,14 +37,14 @@ _UNDO_SECONDS: Final = 86_400
 KINDS: Final = (
     ("", gettext_lazy("All")),
     ("user", gettext_lazy("About you")),
-    ("full", gettext_lazy("What was said")),
-    ("self", gettext_lazy("What agents learned")),
+    ("full", gettext_lazy("Said in conversations")),
+    ("self", gettext_lazy("Learned by agents")),
 )
 
 
 @page()
 def known(request: Visit) -> HttpResponseBase:
-    """List what is known, newest first, or what of it has all words of a search."""
+    """List the memories, newest first, or those that have all words of a search."""
     words, kind = _words(request.GET.get("q", "")), request.GET.get("kind", "")
     kind = kind if kind in dict(KINDS) else ""
     selection = _selection(request, words, kind)
@@ -54,7 +53,7 @@ def known(request: Visit) -> HttpResponseBase:
     q = request.GET.get("q", "")
     undoable = _own(request, int(done)) if (done := request.GET.get("deleted", "")).isdecimal() else None
     context = {
-        "title": _("What is known"),
+        "title": _("Memories"),
         "items": [] if is_wordless else _items(found.memories, words),
         "q": q,
         "words": words,
@@ -112,7 +111,7 @@ def restore(request: Visit, row: int) -> HttpResponseBase:
 
 @page("GET", "POST")
 def forget(request: Visit) -> HttpResponseBase:
-    """Show what has all words, ticked; on POST delete what is still ticked, with one undo for all of it."""
+    """Show the memories that have all words, ticked; on POST delete those still ticked, with one undo for all."""
     if request.method == "POST":
         rows = [int(row) for row in request.POST.getlist("row")[:MAX_FORGOTTEN] if row.isdecimal() and len(row) < 19]
         own = [one.row for one in browse.get_many(rows) if one.owner.user_pk == request.link.user.pk]
@@ -140,7 +139,7 @@ def undo(request: Visit) -> HttpResponseBase:
     except signing.BadSignature:
         owner, changes = "", []
     if owner != str(request.link.user.pk):
-        raise BadRequest(Translatable("This can no longer be undone here. Restore it in the trash."))
+        raise BadRequest(_("This can no longer be undone here. Restore it in the trash."))
     restored = decisions.restore_many(
         [change[0] for change in changes], tombstone_ids={change[1] for change in changes}, actor=actor_of(request)
     )
@@ -207,7 +206,7 @@ def _owned(request: Visit, row: int) -> StoredMemory:
     """Return the person's memory of this row, also a deleted one. Raises: `NotFound`."""
     found = _own(request, row)
     if found is None or found.state == "purged":
-        raise NotFound(Translatable("There is no such memory."))
+        raise NotFound(_("There is no such memory."))
     return found
 
 

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 
 from core.errors import FieldError, GatewayError, NotFound, PreconditionFailed
 from core.localization import localized
-from core.messages import Translatable
 from portal.access import Visit, actor_of, page, render
 from profiles import document_form, services
 from profiles.diff import differences
@@ -78,7 +77,7 @@ def _form(
 def _kind(kind: str) -> Kind:
     found: dict[str, Kind] = {name: name for name in MODELS}
     if kind not in found:
-        raise NotFound(Translatable("There is nothing at this address. Check the path."))
+        raise NotFound(_("There is nothing at this address. Check the path."))
     return found[kind]
 
 

@@ -27,7 +27,6 @@ API = {
     ("POST", "/users/me/keys/rotate"): KEY,
     ("DELETE", "/users/me/keys/<uuid:key_id>"): KEY,
     ("POST", "/portal-links"): KEY,
-    ("GET", "/portal"): OPEN,
     ("GET", "/resources"): KEY,
     ("POST", "/resources"): KEY,
     ("POST", "/resources/external"): KEY,

@@ -146,7 +146,7 @@ def test_conversations_are_read_deleted_and_restored(here: Visit, alice: Person)
     assert "I drink green tea" in here.get("/portal/conversations")
     assert "I see: I drink" in here.get(f"/portal/conversations/{session}")
     answer = here.post(f"/portal/conversations/{session}/delete")
-    assert "with what was known from it" in here.get(answer.headers["Location"])
+    assert "with its memories" in here.get(answer.headers["Location"])
     assert "green tea" not in here.get("/portal/")
     assert here.post(f"/portal/conversations/{session}/restore").status_code == 302
     assert "green tea" in here.get("/portal/")

@@ -45,6 +45,7 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "override_memory": ("memories.update", {}),
+    "create_portal_link": ("users.portal_link", {}),
     "create_user": ("users.create", {}),
     "delete_memories_of_sender": ("memories.delete_of_sender", {}),
     "delete_memory": ("memories.delete", {}),

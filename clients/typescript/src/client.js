@@ -556,6 +556,16 @@ export class Users extends Group {
     const query = { user_id: userId, confirm };
     return this._call("DELETE", "/users", { query, headers: bearer(provisioningToken), isIdempotent: false });
   }
+
+  /**
+   * Make a one-time link to the user's own pages. Open it in the user's browser within ten minutes.
+   *
+   * @param {{ frame_origin?: string }} [options]
+   * @returns {Promise<Schemas["NewPortalLink"]>}
+   */
+  portalLink(options) {
+    return this._call("POST", "/portal-links", { body: { ...options } });
+  }
 }
 
 /** The user's API keys: `client.keys`. */

@@ -35,6 +35,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "add_messages": ("sessions.add", ["x", [MESSAGE], REST]),
     "change_webhook": ("webhooks.update", ["x", REST]),
     "override_memory": ("memories.update", ["x", REST]),
+    "create_portal_link": ("users.portalLink", [REST]),
     "create_user": ("users.create", ["x", {}]),
     "create_webhook": ("webhooks.create", ["x", REST]),
     "store_memory": ("memories.store", ["x", REST]),

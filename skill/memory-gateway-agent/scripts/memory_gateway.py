@@ -691,6 +691,7 @@ COMMANDS = (
             argument("--confirm", required=True, help="erase: followed by the user ID, such as erase:u_123"),
         ),
     ),
+    Command("portal-link", "create_portal_link", ("portal-link",)),
     Command("list-keys", "list_keys", ("list-keys",)),
     Command(
         "issue-key",

@@ -1,0 +1,189 @@
+"""The tasks of a person on a phone, without script and by keyboard; and the accessibility of every page."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from playwright.sync_api import Browser, Page
+
+from tests.browser import Observed, chromium
+from tests.console import axe
+from tests.server import RunningServer, running_server
+
+PHONE = {"width": 390, "height": 844}
+LOCALES = {"en": "en-GB", "zh": "zh-CN"}
+PAGES = (
+    "", "?q=tea", "?q=giraffe", "memories/forget?q=tea", "profile", "profile/user", "files", "conversations",
+    "connections", "looks?all=1", "trash", "everything", "everything/erase",
+)  # fmt: skip
+WORDS = {
+    "en": {"open": "Open", "delete": "Delete", "undo": "Undo", "save": "Save", "why": "Why do you know this?"},
+    "zh": {"open": "打开", "delete": "删除", "undo": "撤销", "save": "保存", "why": "为什么知道这个？"},
+}
+
+
+@dataclass
+class Phone:
+    """A gateway with the data of one person, and a browser."""
+
+    server: RunningServer
+    browser: Browser
+
+    def create(self, user_id: str) -> str:
+        """Create a person who has said something, has a fact, a file and a spare key; return the key."""
+        key = str(self._call("", "users", {"user_id": user_id})["user_key"])
+        message = {
+            "sender_id": user_id,
+            "role": "user",
+            "timestamp": 1_780_000_000_000,
+            "content": "I drink green tea.",
+        }
+        self._call(key, "memories/add", {"session_id": "chat:c1", "messages": [message]})
+        self._call(key, "memories/flush", {"session_id": "chat:c1"})
+        self._call(key, "memories", {"text": "Lives in Lyon.", "category": "user_memory_fact"})
+        self._call(key, "users/me/keys", {"label": "Old phone", "scopes": ["search"]})
+        uploaded = requests.post(
+            f"{self.server.url}/resources",
+            headers={"Authorization": f"Bearer {key}"},
+            files={"file": ("roses.txt", b"The roses need water on Sunday.")},
+            timeout=30,
+        )
+        assert uploaded.ok, uploaded.text
+        return key
+
+    def link(self, key: str) -> str:
+        return str(self._call(key, "portal-links", {})["url"])
+
+    @contextlib.contextmanager
+    def open(
+        self, key: str, lang: str = "en", theme: Any = "light", *, script: bool = False
+    ) -> Iterator[tuple[Page, Observed]]:
+        """Open the pages by a new link, on a phone."""
+        context = self.browser.new_context(
+            locale=LOCALES[lang],
+            color_scheme=theme,
+            viewport=PHONE,
+            java_script_enabled=script,  # type: ignore[arg-type]
+        )
+        observed = Observed()
+        try:
+            page = context.new_page()
+            observed.watch(page)
+            page.goto(self.link(key))
+            page.keyboard.press("Tab")
+            page.keyboard.press("Tab")
+            page.keyboard.press("Enter")
+            page.wait_for_url("**/portal/")
+            yield page, observed
+        finally:
+            context.close()
+
+    def _call(self, key: str, path: str, body: dict[str, Any]) -> Any:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        answer = requests.post(f"{self.server.url}/{path}", json=body, headers=headers, timeout=30)
+        assert answer.ok, answer.text
+        return answer.json()
+
+
+@pytest.fixture(scope="module")
+def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phone]:
+    with chromium() as browser, running_server(tmp_path_factory.mktemp("portal")) as server:
+        yield Phone(server, browser)
+
+
+def press(page: Page, name: str, place: str = "main") -> None:
+    """Press a button by keyboard."""
+    page.locator(place).get_by_role("button", name=name, exact=True).first.press("Enter")
+
+
+@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+def test_a_person_does_the_tasks_of_every_day(phone: Phone, lang: str, tmp_path: Path) -> None:
+    words, key = WORDS[lang], phone.create(f"walker-{lang}")
+    with phone.open(key, lang) as (page, observed):
+        # find, why, correct, undo the correction
+        page.fill("#q", "tea")
+        page.keyboard.press("Enter")
+        page.locator("main li a").first.press("Enter")
+        assert page.get_by_role("heading", name=words["why"]).is_visible()
+        page.fill("#text", "I drink black tea.")
+        press(page, words["save"])
+        assert page.locator("p.mp-big").inner_text() == "I drink black tea."
+        page.locator("main details summary").first.press("Enter")
+        page.locator("form[action$='/revert'] button").press("Enter")
+        assert page.locator("p.mp-big").inner_text() == "I drink green tea."
+        # delete, undo
+        press(page, words["delete"])
+        page.wait_for_url("**/portal/?deleted=*")
+        assert "green tea" not in page.locator("main").inner_text()
+        press(page, words["undo"])
+        assert page.locator("p.mp-big").inner_text() == "I drink green tea."
+        # delete by words with preview, undo
+        page.goto(f"{phone.server.url}/portal/memories/forget?q=tea")
+        assert page.locator("main input[type=checkbox]").count() == 1
+        page.locator("button.is-danger-main").press("Enter")
+        press(page, words["undo"])
+        # profile
+        page.goto(f"{phone.server.url}/portal/profile/user")
+        page.fill("[name=occupation]", "Gardener")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/profile/user?done=saved")
+        # revoke, who looked
+        page.goto(f"{phone.server.url}/portal/connections")
+        page.locator("li", has_text="Old phone").get_by_role("button").press("Enter")
+        assert "Old phone" not in page.locator("main").inner_text()
+        page.goto(f"{phone.server.url}/portal/looks")
+        assert page.locator("main li").count() >= 2
+        # download
+        page.goto(f"{phone.server.url}/portal/everything")
+        with page.expect_download() as downloading:
+            page.locator("form[action$='/download'] button").press("Enter")
+        downloading.value.save_as(tmp_path / "all.zip")
+        with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+            assert "I drink green tea." in archive.read("memories.md").decode()
+        # delete everything, keep the receipt
+        page.goto(f"{phone.server.url}/portal/everything/erase")
+        page.fill("#id_confirm", f"walker-{lang}")
+        page.keyboard.press("Enter")
+        with page.expect_download() as downloading:
+            page.locator("form[action$='/receipt'] button").press("Enter")
+        downloading.value.save_as(tmp_path / "receipt.json")
+        assert json.loads((tmp_path / "receipt.json").read_text())["user_id"] == f"walker-{lang}"
+        page.goto(f"{phone.server.url}/portal/")
+        assert page.locator("main li").count() == 0
+        assert observed.foreign(phone.server.url) == []
+        assert [error for error in observed.errors if "401" not in error] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("lang", "theme"), [("en", "light"), ("zh", "dark")])
+def test_every_page_is_accessible_and_fits_a_phone(phone: Phone, lang: str, theme: str) -> None:
+    key = phone.create(f"reader-{lang}")
+    with phone.open(key, lang, theme, script=True) as (page, observed):
+        page.goto(f"{phone.server.url}/portal/")
+        first = page.locator("main li a").first.get_attribute("href") or ""
+        page.goto(f"{phone.server.url}/portal/conversations")
+        conversation = page.locator("main li a").first.get_attribute("href") or ""
+        for path in (*(f"/portal/{one}" for one in PAGES), first, conversation):
+            page.goto(f"{phone.server.url}{path}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
+            assert axe.violations(page) == [], path
+        page.goto(phone.link(key))
+        assert axe.violations(page) == []
+        assert observed.errors == []
+
+
+def test_a_page_of_another_origin_frames_nothing(phone: Phone) -> None:
+    key = phone.create("framed")
+    with phone.open(key) as (page, _observed):
+        framed = page.context.new_page()
+        framed.set_content(f'<iframe src="{phone.server.url}/portal/"></iframe>')
+        frame = framed.frames[1]
+        assert frame.locator("main").count() == 0
