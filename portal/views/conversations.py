@@ -13,7 +13,7 @@ from console.text import memory_item
 from core.errors import existing
 from memories.services import decisions
 from portal.access import Visit, actor_of, page, render
-from portal.views.memories import position_in, written
+from portal.views.memories import position_in, row_in, written
 from store import browse
 from store.browse import Selection
 from store.models import IS_PURGED, Memory, Session, State
@@ -25,20 +25,19 @@ MESSAGES: Final = 100
 @page()
 def conversations(request: Visit) -> HttpResponseBase:
     """List the conversations, newest first, each with its first message."""
-    before = request.GET.get("before", "")
+    before = row_in(request.GET.get("before", ""))
     rows = _sessions_of(request).filter(state=State.LIVE).annotate(first=_first_message())
-    if before.isdecimal() and len(before) < 19:
-        rows = rows.filter(pk__lt=int(before))
+    if before:
+        rows = rows.filter(pk__lt=before)
     found = list(rows.order_by("-pk")[: ROWS + 1])
     shown = found[:ROWS]
     numbers = queries.memories_of_sessions([one.pk for one in shown])
-    deleted = request.GET.get("deleted", "")
     hidden = _sessions_of(request).filter(state=State.TRASHED)
     context = {
         "title": _("Conversations"),
         "rows": [{"session": one, "count": numbers.get(one.pk, 0)} for one in shown],
         "following": reverse("portal:conversations", query={"before": shown[-1].pk}) if len(found) > ROWS else "",
-        "undoable": hidden.filter(pk=int(deleted)).first() if deleted.isdecimal() and len(deleted) < 19 else None,
+        "undoable": hidden.filter(pk=row_in(request.GET.get("deleted", ""))).first(),
     }
     return render(request, "conversations.html", context)
 

@@ -11,6 +11,7 @@ from accounts.models import AuditEvent
 from console import queries
 from memories.models import LoggedSearch
 from portal.access import Visit, page, render
+from portal.views.memories import row_in
 
 ROWS: Final = 50
 AGENTS: Final = 20
@@ -33,9 +34,8 @@ def looks(request: Visit) -> HttpResponseBase:
     events = queries.trail_of(user.user_id)
     if not is_all:
         events = events.filter(_LOOKS)
-    before = request.GET.get("before", "")
-    if before.isdecimal() and len(before) < 19:
-        events = events.filter(pk__lt=int(before))
+    if before := row_in(request.GET.get("before", "")):
+        events = events.filter(pk__lt=before)
     found = list(events.order_by("-pk")[: ROWS + 1])
     shown = found[:ROWS]
     queries.name_actors(shown)

@@ -21,6 +21,7 @@ from memories.services import decisions
 from memories.services.decisions import Change, OverrideValues
 from memories.services.lookup import MemoryRef
 from portal.access import Visit, actor_of, page, render
+from resources.models import Resource
 from store import browse
 from store.browse import Selection
 from store.models import Memory, Session
@@ -51,10 +52,10 @@ def known(request: Visit) -> HttpResponseBase:
     is_wordless = bool(request.GET.get("q", "").strip()) and not words
     found = browse.page(selection, after=position_in(request.GET.get("after", "")), limit=ROWS)
     q = request.GET.get("q", "")
-    undoable = _own(request, int(done)) if (done := request.GET.get("deleted", "")).isdecimal() else None
+    undoable = _own(request, row_in(request.GET.get("deleted", "")))
     context = {
         "title": _("Memories"),
-        "items": [] if is_wordless else _items(found.memories, words),
+        "items": [] if is_wordless else _items(request, found.memories, words),
         "q": q,
         "words": words,
         "kind": kind,
@@ -113,7 +114,7 @@ def restore(request: Visit, row: int) -> HttpResponseBase:
 def forget(request: Visit) -> HttpResponseBase:
     """Show the memories that have all words, ticked; on POST delete those still ticked, with one undo for all."""
     if request.method == "POST":
-        rows = [int(row) for row in request.POST.getlist("row")[:MAX_FORGOTTEN] if row.isdecimal() and len(row) < 19]
+        rows = [row_in(row) for row in request.POST.getlist("row")[:MAX_FORGOTTEN]]
         own = [one.row for one in browse.get_many(rows) if one.owner.user_pk == request.link.user.pk]
         changes = decisions.delete_many(own, actor=actor_of(request)) if own else []
         context = {"title": _("Deleted"), "count": len(changes), "signed": _signed(request, changes)}
@@ -124,7 +125,7 @@ def forget(request: Visit) -> HttpResponseBase:
     context = {
         "title": _("Delete by words"),
         "q": q,
-        "items": _items(found.memories, words) if found else [],
+        "items": _items(request, found.memories, words) if found else [],
         "has_more": bool(found and found.older),
         "limit": MAX_FORGOTTEN,
     }
@@ -165,7 +166,7 @@ def _memory_page(
         "sources": sources,
         "window": window,
         "session": session if session is not None and session.kind != Session.Kind.RESOURCE else None,
-        "file": queries.source_files([found]).get(found.session_id or ""),
+        "filename": files_of(request, [found]).get(found.session_id or ""),
         "added_by": _name_of(addition) if addition else "",
         "events": [event for event in history(found.owner, found.memory_id) if event.action != "original"],
         "text": found.text if text is None else text,
@@ -222,15 +223,22 @@ def _words(q: str) -> tuple[str, ...]:
     return tuple(required_tokens(q))
 
 
-def _items(memories: Sequence[StoredMemory], words: Sequence[str]) -> list[Any]:
+def files_of(request: Visit, memories: Sequence[StoredMemory]) -> dict[str, str]:
+    """Return the names of the person's files from which memories were read, by session id. One statement."""
+    names = {one.session_id for one in memories if one.session_id}
+    own = Resource.objects.filter(user_id=request.link.user.pk, session_id__in=names) if names else ()
+    return {one.session_id: one.filename for one in own}
+
+
+def _items(request: Visit, memories: Sequence[StoredMemory], words: Sequence[str]) -> list[Any]:
     """Return memories as the list shows them, with their files. Two statements."""
     edited = queries.edited([one.row for one in memories])
-    files = queries.source_files(memories)
+    files = files_of(request, memories)
     return [
         memory_item(
             one,
             is_edited=one.row in edited,
-            filename=files[one.session_id].filename if one.session_id in files else "",
+            filename=files.get(one.session_id or "", ""),
             words=words,
         )
         for one in memories
@@ -247,6 +255,11 @@ def _address(**query: str) -> str:
 
 def written(position: Position) -> str:
     return f"{position.created_at_ms}.{position.row}"
+
+
+def row_in(text: str) -> int:
+    """Return the row that an address or a form names; 0, which no row has, for anything else."""
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
 def position_in(text: str) -> Position | None:

@@ -103,6 +103,13 @@ def test_another_users_rows_do_not_exist(here: Visit, bob: Person) -> None:
     assert not Tombstone.objects.exists()
 
 
+def test_an_address_that_no_page_writes_is_no_failure(here: Visit) -> None:
+    for value in ("9" * 5000, "-1", "x", "%00", "1.x", "%F0%9F%98%80"):
+        for page in ("?deleted=", "?after=", "?q=", "?kind=", "conversations?before=", "conversations?deleted=",
+                     "files?after=", "files?deleted=", "looks?before=", "memories/forget?q="):  # fmt: skip
+            here.get(f"/portal/{page}{value}")
+
+
 def test_correct_and_undo(here: Visit, alice: Person) -> None:
     memory = Memory.objects.get(user=alice.user_pk, text="Alice lives in Lyon.")
     path = f"/portal/memories/{memory.pk}"
