@@ -39,6 +39,13 @@ class MemoryUser(CheckedModel):
     user_id = models.CharField(
         _("user ID"), max_length=MAX_USER_ID_CHARS, unique=True, help_text=_("Chosen by the application.")
     )
+    # How operators know the person; no user and no agent reads it.
+    name = models.CharField(_("name"), max_length=200, blank=True, default="", db_default="")
+    email = models.CharField(_("e-mail"), max_length=254, blank=True, default="", db_default="")
+    labels = models.CharField(
+        _("labels"), max_length=500, blank=True, default="", db_default="", help_text=_("Separated by commas.")
+    )
+    notes = models.TextField(_("notes"), blank=True, default="", db_default="")
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     next_expiry_at = models.DateTimeField(
         _("next expiry at"),
@@ -62,6 +69,11 @@ class MemoryUser(CheckedModel):
 
     def __str__(self) -> str:
         return self.user_id
+
+    @property
+    def label_list(self) -> list[str]:
+        """Return the labels."""
+        return [label for one in self.labels.split(",") if (label := one.strip())]
 
 
 class UserKey(CheckedModel):

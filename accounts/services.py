@@ -4,9 +4,12 @@ import hashlib
 import logging
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
+from typing import Final
 from uuid import UUID
 
 from django.db import OperationalError, transaction
@@ -101,6 +104,27 @@ def create_user(user_id: str, *, actor: Actor, must_be_new: bool = False) -> Iss
             return _issue(user, Grant(), actor=actor)
         record_counted(actor, "key.reveal", str(key.pk), user_id=user_id)
         return IssuedKey(key, _plaintext(key))
+
+
+PERSON: Final = ("name", "email", "labels", "notes")
+"""The columns by which operators know a person. Audit events name those that changed, not their values."""
+
+
+def describe_user(user_pk: UUID, values: Mapping[str, str], *, actor: Actor) -> list[str]:
+    """Set some columns of `PERSON` and return the names of those that changed. Raises: `NotFound`."""
+    with transaction.atomic():
+        user = _lock(user_pk)
+        changed = {name: values[name] for name in PERSON if name in values and values[name] != getattr(user, name)}
+        if changed:
+            MemoryUser.objects.filter(pk=user_pk).update(**changed)
+            record(actor, "user.describe", str(user_pk), user_id=user.user_id, detail={"fields": list(changed)})
+    return list(changed)
+
+
+def person_condition(text: str) -> Q:
+    """Return the condition that a user's id, name, e-mail address, labels or notes contain a text."""
+    names = ("user_id", *PERSON)
+    return reduce(or_, (Q(**{f"{name}__icontains": text}) for name in names))
 
 
 def require_no_alias(user_id: str, user_pk: UUID | None = None) -> None:

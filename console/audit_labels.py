@@ -94,6 +94,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "token.revoke": _("Revoked an RPC token"),
     "trash.view": _("Viewed the trash"),
     "user.create": _("Created a user"),
+    "user.describe": _("Changed name or notes of a user"),
     "user.erase": _("Erased a user"),
     "user.erase_begin": _("Began to erase a user"),
     "user.export": _("Exported all data of a user"),

@@ -50,6 +50,12 @@ ORIGINS: Final = {
     "tool": _("agent tool"),
     "extracted": _("language model"),
 }
+USER_STATES: Final = {
+    "inactive": _("no call for 30 days"),
+    "failures": _("failed files"),
+    "empty": _("no memories"),
+    "expiring": _("a key or memories expire within 14 days"),
+}
 RESOURCE_STATES: Final = (*Resource.Status.choices, (DELETED, _("Deleted")))
 ALL_TAB: Final = "all"  # includes memories without a category, such as passages of files
 TAB_LABELS: Final = {
@@ -500,11 +506,17 @@ class ResourceFilters(PagedFilters):
 
 
 class UserFilters(Filters):
-    """The filters of the list of users. Only the order by user id has further pages and a search."""
+    """The filters of the list of users, for the page and for the CSV file. Pages are numbered by rows."""
 
-    q = _search_field(_("Part of a user ID"), 64)
-    sort = _choice("", [("memories", "memories"), ("used", "used")])
-    after = _text("", 64)
+    q = _search_field(_("User ID, name, e-mail, label or note"), 255)
+    state = _choice(_("State"), USER_STATES.items())
+    sort = _choice("", [(name, name) for name in ("name", "memories", "used", "created")])
+    narrowing = ("q", "state")
+    drop_down = ("state",)
+
+    @property
+    def rows_before(self) -> int:
+        return self.cleaned_data["start"] or 0
 
 
 class UserPageFilters(PagedFilters):

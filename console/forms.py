@@ -303,6 +303,24 @@ class RestoreForm(PanelForm):
     expires_at = TimeField(label=_("Expires (empty: never)"))
 
 
+class PersonForm(PanelForm):
+    """The name, e-mail address, labels and notes by which operators know a user."""
+
+    name = forms.CharField(label=_("Name"), max_length=200, required=False)
+    email = forms.EmailField(label=_("E-mail"), max_length=254, required=False)
+    labels = forms.CharField(
+        label=_("Labels"), max_length=500, required=False, help_text=_("Separated by commas, e.g. pilot, Berlin")
+    )
+    notes = forms.CharField(
+        label=_("Notes"), max_length=10_000, required=False, widget=forms.Textarea(attrs={"rows": 5}),
+        help_text=_("For operators; agents never read them."),
+    )  # fmt: skip
+
+    def clean_labels(self) -> str:
+        labels = [label for one in self.cleaned_data["labels"].split(",") if (label := " ".join(one.split()))]
+        return ", ".join(dict.fromkeys(labels))
+
+
 class EraseForm(PanelForm):
     """The confirmation of an erasure: the user id, typed by the operator."""
 

@@ -13,6 +13,7 @@ from remote.queries import is_used
 # Pages of the Django admin in the panel's frame.
 _PERSON = (
     "console:user",
+    "console:user-edit",
     "console:transcript",
     "admin:accounts_memoryuser_add",
     *(f"admin:accounts_userkey_{verb}" for verb in ("add", "rotate", "revoke")),

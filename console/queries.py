@@ -11,8 +11,23 @@ from operator import or_
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Case, CharField, Count, F, Max, Model, Q, QuerySet, Sum, Value, When, Window
-from django.db.models.functions import Cast, RowNumber
+from django.db.models import (
+    Case,
+    CharField,
+    Count,
+    F,
+    Max,
+    Model,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    Value,
+    When,
+    Window,
+)  # fmt: skip
+from django.db.models.functions import Cast, RowNumber, Substr
 
 from accounts.credential_names import credential_names, credentials_named
 from accounts.models import AuditEvent, AuditSubject, MemoryUser, UserKey
@@ -31,6 +46,7 @@ _Row = TypeVar("_Row", bound=Model)
 MAX_CAUSES: Final = 20
 CREDENTIALS: Final = (AuditEvent.ActorKind.KEY, AuditEvent.ActorKind.TOKEN)
 _ID_START: Final = re.compile("[0-9a-f]{8}[0-9a-f-]{0,28}", re.IGNORECASE)
+TITLE_CHARS: Final = 120
 MAX_NAMES: Final = 200
 SHOWN_USERS: Final = 3
 # The file itself has to change: a retry cannot succeed.
@@ -205,16 +221,16 @@ def memories_of_users(user_pks: Collection[UUID]) -> dict[UUID, int]:
     return {UUID(owner): number for owner, number in numbers}
 
 
-def users_with_most_memories(limit: int) -> list[UUID]:
+def users_with_most_memories() -> list[UUID]:
+    """Return the users that have memories, those with most first."""
     rows = DayCount.objects.exclude(owner="").values_list("owner")
-    top = rows.annotate(number=Sum("memories")).order_by("-number", "owner")[:limit]
-    return [UUID(owner) for owner, _number in top]
+    return [UUID(owner) for owner, _ in rows.annotate(number=Sum("memories")).order_by("-number", "owner")]
 
 
-def latest_users(limit: int) -> list[UUID]:
-    """Return the users whose API keys were used last."""
+def latest_users() -> list[UUID]:
+    """Return the users whose API keys were used, those used last first."""
     rows = UserKey.objects.filter(last_used_at__isnull=False).order_by().values_list("user")
-    return [pk for pk, _last in rows.annotate(last=Max("last_used_at")).order_by("-last", "user")[:limit]]
+    return [pk for pk, _ in rows.annotate(last=Max("last_used_at")).order_by("-last", "user")]
 
 
 def session_rows(names: Mapping[tuple[UUID, str, str, str], str]) -> dict[str, int]:
@@ -223,6 +239,18 @@ def session_rows(names: Mapping[tuple[UUID, str, str, str], str]) -> dict[str, i
         "user_id", "app_id", "project_id", "session_id", "pk"
     )
     return {names[row[:4]]: row[4] for row in found if row[:4] in names}
+
+
+def session_titles(sessions: Collection[Session]) -> dict[int, str]:
+    """Return the names of files, and the first words of other sessions, by session row. Two statements."""
+    rows = [session.pk for session in sessions]
+    ids = {parsed.rest: one.pk for one in sessions if (parsed := parse_session_id(one.session_id)).kind == "resource"}
+    files = Resource.objects.filter(pk__in=ids).values_list("pk", "filename") if ids else ()
+    first = Memory.objects.filter(session=OuterRef("pk"), state=State.LIVE).order_by("seq", "pk")
+    texts = Session.objects.filter(pk__in=rows, state=State.LIVE).order_by()
+    cut = Substr(Subquery(first.values("text")[:1]), 1, TITLE_CHARS)
+    titles = {row: " ".join(text.split()) for row, text in texts.values_list("pk", cut) if text}
+    return titles | {ids[resource_id]: filename for resource_id, filename in files}
 
 
 def failures_waiting() -> int:

@@ -3,7 +3,11 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple
+
+from django.db.models import Q
 
 from console.filters import ListFilters
 from store import browse
@@ -77,13 +81,17 @@ def _nearest(text: str, words: tuple[str, ...]) -> Iterator[tuple[str, tuple[str
 def _with_users(text: str, words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the terms, with those for memories of users whom words name, and the ids of these users."""
     written = _WRITTEN.findall(text)[:MAX_NAMING]
-    names = {name for word in written for name in (word, word.lower())}
-    known = IndexStatistics.objects.filter(user__user_id__in=names).select_related("user").order_by("user__user_id")
+    if not written:
+        return words, ()
+    ids = {name for word in written for name in (word, word.lower())}
+    named_so = reduce(or_, (Q(user__name__iexact=word) | Q(user__name__istartswith=f"{word} ") for word in written))
+    known = IndexStatistics.objects.filter(Q(user__user_id__in=ids) | named_so).select_related("user")
     users: list[str] = []
-    for row in known:
-        user_id = row.user.user_id
+    for row in known.order_by("user__user_id")[:MAX_NAMING]:
+        user_id, parts = row.user.user_id, row.user.name.lower().split()
         owner = Owner(row.user_id, user_id, row.app_id, row.project_id)
-        named = {token for word in written if word.lower() == user_id.lower() for token in required_tokens(word)}
+        naming = [word for word in written if word.lower() in {user_id.lower(), *parts}]
+        named = {token for word in naming for token in required_tokens(word)}
         more = of_user(terms(text), [prefix_of(owner)], named)
         if len(more) > len(terms(text)):
             words = (*words, *more[len(terms(text)) :])

@@ -19,7 +19,7 @@ from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
-from accounts import oauth
+from accounts import oauth, services
 from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
 from accounts.services import find_user
@@ -171,7 +171,8 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
         UserKey.objects.filter(user=user).delete()
         RpcToken.objects.filter(user=user).delete()
         Webhook.objects.filter(user=user).delete()
-        MemoryUser.objects.filter(pk=user_pk).update(user_id=f"{ERASED_PREFIX}{user_pk.hex}")
+        erased = dict.fromkeys(services.PERSON, "") | {"user_id": f"{ERASED_PREFIX}{user_pk.hex}"}
+        MemoryUser.objects.filter(pk=user_pk).update(**erased)
         return user, _events().filter(subject_id=str(user_pk)).latest("pk")
 
 

@@ -27,8 +27,9 @@ from console.filters import ALL_TAB
 from console.signed_values import read_choice, sign_choice
 from console.text import memory_item
 from console.views.jobs import KINDS
+from console.views.people import VIEW_USERS
 from console.views.resources import ADD_FILES, VIEW_FILES
-from console.views.users import ADD_USERS, AUDIT, VIEW_USERS
+from console.views.users import ADD_USERS, AUDIT
 from console.word_search import WordSearch, search
 from operations.models import Job
 from resources.models import Resource
@@ -197,8 +198,11 @@ def _has_word(label: object, query: str) -> bool:
 
 
 def _users(query: str) -> _Group:
-    rows = services.active_users().filter(user_id__icontains=query).order_by("user_id").values_list("pk", "user_id")
-    results = [_Result(reverse("console:user", args=[pk]), user_id, user_id) for pk, user_id in rows[:RESULTS]]
+    found = services.active_users().filter(services.person_condition(query)).order_by("user_id")
+    results = [
+        _Result(reverse("console:user", args=[pk]), f"{name} · {user_id}" if name else user_id, user_id)
+        for pk, user_id, name in found.values_list("pk", "user_id", "name")[:RESULTS]
+    ]
     return _Group(gettext("Users"), "users", results, reverse("console:users", query={"q": query}))
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import orjson
 from django.contrib import messages
-from django.db.models import Max, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -19,14 +19,15 @@ from django.utils.translation import gettext as _
 from accounts import oauth, services
 from accounts.admin_base import actor_of
 from accounts.audit import record
-from accounts.models import AuditEvent, MemoryUser, UserKey
+from accounts.models import AuditEvent, MemoryUser
 from console import queries
-from console.access import DELETE, EXPORT, VIEW, next_address, page, record_list, render
-from console.filters import OTHER_LABEL, TAB_LABELS, UserFilters, UserPageFilters
+from console.access import DELETE, EXPORT, VIEW, next_address, page, render
+from console.filters import OTHER_LABEL, TAB_LABELS, ListFilters, UserPageFilters
 from console.forms import EraseForm
 from console.keyset import ROWS, newest_first
 from console.signed_values import read_receipt, sign_receipt, undo_address
 from console.text import memory_item
+from console.views.people import VIEW_USERS
 from console.views.person import timeline
 from core.errors import NotFound, existing
 from memories.services.decisions import delete_session_undoably
@@ -44,7 +45,7 @@ from store.models import IS_PURGED, Session, State
 
 LATEST: Final = 8
 PROFILE_FIELDS: Final = 8
-VIEW_USERS, ERASE, ADD_USERS = (f"accounts.{verb}_memoryuser" for verb in ("view", "erase", "add"))
+ERASE, ADD_USERS = (f"accounts.{verb}_memoryuser" for verb in ("erase", "add"))
 AUDIT: Final = "accounts.view_auditevent"
 _ERASED_LABELS: Final = {
     "memories": gettext_lazy("Memories"),
@@ -64,55 +65,19 @@ _ERASED_LABELS: Final = {
 
 
 @page(VIEW_USERS)
-def users(request: HttpRequest) -> HttpResponseBase:
-    filters = UserFilters(reverse("console:users"), request.GET)
-    values = filters.cleaned_data
-    every = services.with_live_keys(services.active_users())
-    if values["sort"]:
-        top = queries.users_with_most_memories(ROWS) if values["sort"] == "memories" else queries.latest_users(ROWS)
-        by_pk = every.in_bulk(top)
-        found = rows = [by_pk[pk] for pk in top if pk in by_pk]
-    else:
-        listed = every.filter(user_id__icontains=values["q"], user_id__gt=values["after"])
-        found = list(listed.order_by("user_id")[: ROWS + 1])
-        rows = found[:ROWS]
-    pks = [user.pk for user in rows]
-    memories = queries.memories_of_users(pks)
-    files = queries.counts_by("user", Resource.objects.filter(user__in=pks, state=State.LIVE))
-    keys = UserKey.objects.filter(user__in=pks).order_by().values_list("user")
-    used = dict(keys.annotate(last=Max("last_used_at")))
-    imitated = queries.imitations(row.user_id for row in rows)
-    context: dict[str, Any] = {
-        "title": _("Users"),
-        "filters": filters,
-        "rows": [
-            {
-                "user": user,
-                "keys": vars(user)["live_key_count"],
-                "memories": memories.get(user.pk, 0),
-                "files": files.get(user.pk, 0),
-                "used": used.get(user.pk),
-                "imitated": imitated.get(user.user_id),
-            }
-            for user in rows
-        ],
-        "total": services.active_users().filter(user_id__icontains=values["q"]).count(),
-        "orders": {name: filters.first_page(sort=name, q="") for name in ("", "memories", "used")},
-        "first": filters.first_page() if values["after"] else "",
-        "following": filters.further_page(len(rows), after=rows[-1].user_id) if len(found) > ROWS else "",
-    }
-    record_list(request, "user.list", filters, (user.user_id for user in rows))
-    return render(request, "console/users.html", context)
-
-
-@page(VIEW_USERS)
 def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     found = _get(pk)
     filters = UserPageFilters(reverse("console:user", args=[pk]), request.GET)
     view = filters.data["view"]
     record(actor_of(request), "user.view", str(pk), user_id=found.user_id, detail={"view": view})
     imitated = queries.imitations([found.user_id]).get(found.user_id)
-    context: dict[str, Any] = {"title": found.user_id, "person": found, "filters": filters, "imitated": imitated}
+    context: dict[str, Any] = {
+        "title": found.user_id,
+        "person": found,
+        "filters": filters,
+        "imitated": imitated,
+        "search_field": ListFilters(reverse("console:memories"), {})["q"],
+    }
     if view == "sessions" and request.user.has_perm(VIEW):
         sessions = newest_first(_sessions_of(found.pk), filters, time="created_at")
         context |= {**sessions._asdict(), "sessions": _with_counts(sessions.rows)}
@@ -274,4 +239,8 @@ def _sessions_of(user_pk: UUID) -> QuerySet[Session]:
 
 def _with_counts(sessions: list[Session]) -> list[dict[str, Any]]:
     numbers = queries.memories_of_sessions([session.pk for session in sessions])
-    return [{"session": session, "count": numbers.get(session.pk, 0)} for session in sessions]
+    titles = queries.session_titles(sessions)
+    return [
+        {"session": session, "count": numbers.get(session.pk, 0), "title": titles.get(session.pk, "")}
+        for session in sessions
+    ]

@@ -87,6 +87,10 @@ TURN = [
 
 def main() -> None:
     wei, maria = create_user_scope("lin.wei"), create_user_scope("maria.keller")
+    person = {"name": "Maria Keller", "email": "maria.keller@example.com", "labels": "pilot, Berlin"}
+    services.describe_user(
+        maria.user_pk, {**person, "notes": "Asked on the phone for the new price list."}, actor=ACTOR
+    )
     key = services.keys_of(wei.user_pk)[0]
     rows: dict[str, Any] = {"operator": create_operators(), "key": str(key.pk)}
     for number, (category, text, importance, agent) in enumerate(MEMORIES):
