@@ -271,7 +271,7 @@ class Endpoints:
             f'{GENERATED}\n"""\n\n'
             "from collections.abc import Iterable, Mapping, Sequence\nfrom datetime import datetime\n"
             "from typing import Any\nfrom uuid import UUID\n\nfrom memory_gateway_client import models\n"
-            "from memory_gateway_client.base_endpoints import FileEndpoints, ProfileEndpoints\n"
+            "from memory_gateway_client.base_endpoints import FileEndpoints, ProfileEndpoints, UserEndpoints\n"
             "from memory_gateway_client.calls import Call, Page, bearer, call, page_of, parsed_as, versioned\n"
             f"from memory_gateway_client.transports import Endpoint, Group, Listing, S\n\n\n{groups}"
         )

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from accounts.audit import SAME_FOR, Actor, record
-from accounts.models import AuditEvent
+from accounts.models import AuditEvent, Principal
 from core.errors import CountChanged, InvalidInput, NotFound
 from core.messages import Translatable as _
 from memories.services.zones import filters_now
@@ -100,11 +100,13 @@ def _was_previewed(chosen: Chosen, count: int, now: datetime) -> bool:
     return any(event.detail.get("count") == count for event in events)
 
 
-def get(owner_pk: UUID, job_id: UUID) -> Job:
-    """Return a deletion that a key of the user started. Raises: `NotFound`."""
-    found = Job.objects.filter(pk=job_id, kind="delete", actor_kind=AuditEvent.ActorKind.KEY).first()
-    selection = found.params["target"]["selection"] if found else {}
-    if found is None or selection.get("user_pk") != str(owner_pk):
+def get(principal: Principal, job_id: UUID) -> Job:
+    """Return a deletion that a key of the user started, for a bound key only its own. Raises: `NotFound`."""
+    jobs_of_keys = Job.objects.filter(pk=job_id, kind="delete", actor_kind=AuditEvent.ActorKind.KEY)
+    if principal.app_id or principal.agent_id:
+        jobs_of_keys = jobs_of_keys.filter(actor=str(principal.key_id))
+    found = jobs_of_keys.first()
+    if found is None or found.params["target"]["selection"].get("user_pk") != str(principal.user_pk):
         raise NotFound(_("There is no such deletion."))
     return found
 
@@ -116,11 +118,13 @@ def undoing(job: Job) -> Job | None:
     return Job.objects.filter(kind=jobs.UNDO, params__job=str(job.pk)).order_by("-created_at").first()
 
 
-def undo(owner_pk: UUID, job_id: UUID, *, actor: Actor) -> Job:
+def undo(principal: Principal, job_id: UUID) -> Job:
     """Restore what a deletion moved to the trash and is still there. Raises: `NotFound`, `Conflict`."""
-    job = get(owner_pk, job_id)
+    job = get(principal, job_id)
+    if job.is_over and job.undone_at is None and not job.steps.exists():
+        return job  # it deleted nothing
     is_small = job.total <= AT_ONCE
-    started = jobs.undo(job.pk, actor=actor, is_for_worker=not is_small)
+    started = jobs.undo(job.pk, actor=Actor.key(principal), is_for_worker=not is_small)
     if is_small:
         jobs.run_now(started)
-    return get(owner_pk, job_id)
+    return get(principal, job_id)

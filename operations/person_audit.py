@@ -1,4 +1,4 @@
-"""The audit trail of a user as the user reads it: own keys by id, operators by role and number, nobody else."""
+"""The audit trail of a user as the user reads it: own keys by id, operators by role and number."""
 
 from typing import Any, Final
 

@@ -115,7 +115,8 @@ def _add(archive: zipfile.ZipFile, stream: _Stream, name: str, parts: Iterable[b
             entry.write(part)
             if ready := stream.take():
                 yield ready
-    yield stream.take()
+    if ready := stream.take():
+        yield ready
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -207,7 +207,7 @@ def test_every_endpoint_is_documented_once() -> None:
 
 def sample(address: str) -> str:
     uuid = "00000000-0000-4000-8000-000000000000"
-    values = {"key_id": uuid, "webhook_id": uuid, "version": "1", "kind": "user"}
+    values = {"key_id": uuid, "webhook_id": uuid, "deletion_id": uuid, "version": "1", "kind": "user"}
     return re.sub(r"\{([a-z_]+)\}", lambda found: values.get(found[1], "x"), address)
 
 

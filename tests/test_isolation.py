@@ -7,9 +7,11 @@ of them made is secret to the others: it must not stand in any body or header th
 from __future__ import annotations
 
 import inspect
+import io
 import itertools
 import re
 import uuid
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -355,6 +357,36 @@ class Walk(RuleBasedStateMachine):
         self.call(name, "get", "/memories/trash")
         self.call(name, "post", "/memories/{memory_id}/restore", memory_id, data={}, **as_json)
         self.call(name, "delete", "/memories/{memory_id}/override", memory_id, expect=expect)
+
+    @rule(name=people, owner=people)
+    def delete_by_a_filter(self, name: str, owner: str) -> None:
+        """Delete one's own memories of a time and restore them; another's deletion looks like none."""
+        as_json: dict[str, Any] = {"content_type": "application/json"}
+        before = {memory["id"] for memory in self._all(name, "get", "/memories", "memories")}
+        body = {"filters": {"timestamp": {"gte": 0}}}
+        count = self.call(name, "post", "/memories/delete", data={**body, "dry_run": True}, **as_json)["count"]
+        assert count == len(before)
+        done = self.call(name, "post", "/memories/delete", data={**body, "expected_count": count}, **as_json)
+        self.subjects[name].secrets.add(done["deletion_id"])
+        assert self._all(name, "get", "/memories", "memories") == []
+        if owner != name:
+            for method, path in (("get", "/memories/delete/{id}"), ("post", "/memories/delete/{id}/undo")):
+                self.call(owner, method, path, done["deletion_id"], data={}, expect=404, **as_json)
+        self.call(name, "get", "/memories/delete/{deletion_id}", done["deletion_id"])
+        self.call(name, "post", "/memories/delete/{deletion_id}/undo", done["deletion_id"], data={}, **as_json)
+        assert {memory["id"] for memory in self._all(name, "get", "/memories", "memories")} == before
+
+    @rule(name=people)
+    def read_all_of_oneself(self, name: str) -> None:
+        """Read the export and the audit trail: both hold nothing of others."""
+        subject = self.subjects[name]
+        response = self._send("get", "/users/me/export", {"Authorization": f"Bearer {subject.user_key}"})
+        assert response.status_code == 200
+        with zipfile.ZipFile(io.BytesIO(b"".join(response.streaming_content))) as archive:
+            held = "".join(archive.read(part).decode(errors="replace") for part in archive.namelist())
+        for other, person in self.subjects.items():
+            assert other == name or not [secret for secret in person.said_nowhere if secret in held]
+        self.call(name, "get", "/users/me/audit", data={"limit": 100})
 
     @rule(name=people, owner=people, choice=choices)
     def decide_about_a_session(self, name: str, owner: str, choice: int) -> None:

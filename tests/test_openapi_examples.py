@@ -29,7 +29,9 @@ ORDER = re.findall(
     list_profile_history get_profile_version patch_user_memory patch_work_memory restore_profile
     create_webhook list_webhooks get_webhook change_webhook rotate_webhook_secret test_webhook
     list_webhook_deliveries delete_webhook
-    store_memory store_memories invoke_tool delete_resource restore_resource erase_user_by_id erase_user
+    store_memory store_memories
+    delete_memories get_deletion undo_deletion export_user list_audit_events
+    invoke_tool delete_resource restore_resource erase_user_by_id erase_user
     """,
 )
 OPERATIONS = {schema()["paths"][path][method]["operationId"]: (method, path) for method, path in sorted(operations())}
@@ -40,7 +42,7 @@ MADE = re.compile(
 )
 # What depends on the machine, the engine or the order above.
 VARIES = {"bytes", "count", "data", "estimated_tokens", "internal_uri", "legs", "ms", "prefix", "prompt", "raw"}
-VARIES |= {"removed", "score", "relevance", "timestamp_ms"}
+VARIES |= {"removed", "event_id", "score", "relevance", "timestamp_ms"}
 VARIES |= {"attempts", "error", "last_tried_at", "sequence"}  # the worker may have tried a delivery already
 if connection.vendor == "postgresql":
     VARIES |= {"residue"}  # the example is SQLite's
@@ -147,13 +149,32 @@ def test_the_examples_of_responses_fit_their_schemas(name: str) -> None:
             validate(example(content), content)
 
 
+def delete(client: Client) -> Any:
+    """Delete the stored facts with the tag of the example by a filter; return the answer."""
+    for fields in ({"dry_run": True}, {"expected_count": 1}):
+        answer = requests.post(
+            f"{client.server.url}/memories/delete",
+            json={"filters": {"tags": ["style"]}, **fields},
+            headers={"Authorization": f"Bearer {client.key}"},
+            timeout=30,
+        )
+    return answer.json()
+
+
 def test_the_gateway_answers_each_example_as_the_document_shows(client: Client) -> None:
     for name in ORDER:
+        if name == "get_deletion":
+            client.learn(
+                example(contents(schema()["paths"]["/memories/delete/{deletion_id}"]["get"], "200")), delete(client)
+            )
         answer = client.send(name)
         method, path = OPERATIONS[name]
         status = "201" if "201" in schema()["paths"][path][method]["responses"] else "200"
         assert str(answer.status_code) == status, (name, answer.text)
         content = contents(schema()["paths"][path][method], status)
+        if name == "export_user":
+            assert answer.content.startswith(example(content).encode())
+            continue
         if "json" not in answer.headers["Content-Type"]:
             assert answer.text == example(content)
             continue
@@ -161,6 +182,8 @@ def test_the_gateway_answers_each_example_as_the_document_shows(client: Client) 
         shown = example(content)
         if name == "make_context":
             shown["text"] = answer.json()["text"]  # it holds all that the steps before have stored
+        if name == "list_audit_events":
+            shown["next_cursor"] = answer.json()["next_cursor"]  # the steps before have written many events
         assert list(differences(shown, answer.json())) == [], (name, answer.text, client.server.log[-3000:])
         client.learn(example(content), answer.json())
         client.key = answer.json().get("user_key", client.key) if name in {"create_user", "rotate_key"} else client.key

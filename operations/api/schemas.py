@@ -47,14 +47,17 @@ class AuditQuery(AuthenticatedQuery):
 
 
 class AuditActor(BaseModel):
-    """Who did it. Operators have a role and a number that stays; their name only if an administrator entered one."""
+    """The actor. Operators have a role and a number that stays; their name only if an administrator entered one."""
 
     kind: Literal["key", "token", "operator", "command", "provisioning", "system"] = Field(
-        description="The kind of actor; `token`: OpenClaw's token of an operator.", examples=["operator"]
+        description="The kind of actor; `token`: OpenClaw's token of an operator.", examples=["key"]
     )
-    key_id: str | None = Field(description="The id of the user's key; null for other actors.", examples=[None])
-    role: str | None = Field(description="The operator's role.", examples=["Curator"])
-    number: int | None = Field(description="The operator's number; null for one who was deleted.", examples=[3])
+    key_id: str | None = Field(
+        description="The id of the user's key; null for other actors.",
+        examples=["0b6f3f0e-6f0c-4d6e-9a51-2f4f5a8f0c11"],
+    )
+    role: str | None = Field(description="The operator's role.", examples=[None])
+    number: int | None = Field(description="The operator's number; null for one who was deleted.", examples=[None])
     name: str | None = Field(description="The operator's full name, if one is entered.", examples=[None])
 
 
@@ -63,17 +66,17 @@ class AuditEventOut(BaseModel):
 
     event_id: int = Field(description="The id of the event.", examples=[1042])
     at: Time = Field(description="When it happened.")
-    action: str = Field(description="What was done, such as `memory.delete`.", examples=["memory.view"])
-    kind: Literal["change", "read", "sign_in"] = Field(description="The kind of the action.", examples=["read"])
+    action: str = Field(description="The action, such as `memory.delete`.", examples=["user.export"])
+    kind: Literal["change", "read", "sign_in"] = Field(description="The kind of the action.", examples=["change"])
     by: AuditActor = Field(description="Who did it.")
-    subject_type: str = Field(description="The type of what it was done to.", examples=["memory"])
+    subject_type: str = Field(description="The type of what it was done to.", examples=["user"])
     subject_id: str | None = Field(
         description="Its id; null if the event also concerns other users.",
-        examples=["613144a3-5245-5052-80e6-47a15e6817f1"],
+        examples=["u_123"],
     )
     count: int = Field(description="How often it happened until `last_at`.", examples=[1])
     last_at: Time | None = Field(description="When it happened last; null if only once.", examples=[None])
-    address: str | None = Field(description="The network address of the user's key; else null.", examples=[None])
+    address: str | None = Field(description="The network address of the user's key; else null.", examples=["127.0.0.1"])
     detail: dict[str, Any] = Field(description="More about it, without texts; empty for operators.", examples=[{}])
 
 
@@ -94,8 +97,8 @@ class FilteredDeletion(BaseModel):
     status: Literal["dry_run", "running", "deleted", "undoing", "undone", "failed"] = Field(
         description="`running` and `undoing`: a worker continues, also after a restart.", examples=["deleted"]
     )
-    count: int = Field(description="The number of memories that match.", examples=[12])
-    deleted: int = Field(description="The number of memories that were moved to the trash.", examples=[12])
+    count: int = Field(description="The number of memories that match.", examples=[1])
+    deleted: int = Field(description="The number of memories that were moved to the trash.", examples=[1])
     by_category: dict[str, int] | None = Field(
         None, description="Only of a dry run: the number of memories by category.", examples=[None]
     )

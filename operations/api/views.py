@@ -6,7 +6,7 @@ from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import translation
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -27,7 +27,7 @@ from accounts.api.schemas import AuthenticatedQuery, UserId
 from accounts.api.views import UserViewSet
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser, Principal
-from accounts.scopes import DECIDE
+from accounts.scopes import DECIDE, SEARCH, require
 from core import pagination
 from core.errors import InvalidInput, NotFound
 from core.ids import user_id_form
@@ -122,10 +122,12 @@ class FilteredDeletionViewSet(ViewSet):
     def delete(self, request: Request) -> Response:
         """Move all memories of a scope that meet conditions to the trash, with one undo.
 
-        First send the request with `dry_run`, then with the count that it returned.
+        First send the request with `dry_run`, then with the count that it returned. The key needs the scope `search`
+        too.
         """
         body = parse(FilteredDeletionBody, request.data)
         principal = caller(request)
+        require(principal.scopes, SEARCH)  # the count tells what is stored
         owner = owner_of(principal, body.app_id, body.project_id)
         chosen, actor = Chosen(owner, body.filters, principal.agent_id), Actor.key(principal)
         if body.dry_run:
@@ -148,7 +150,7 @@ class FilteredDeletionViewSet(ViewSet):
     def retrieve(self, request: Request, deletion_id: UUID) -> Response:
         """Get the state of a deletion that a worker carries out or undoes. It is kept for 30 days."""
         parse_query(AuthenticatedQuery, request)
-        return Response(_deletion(filtered_deletion.get(caller(request).user_pk, deletion_id)))
+        return Response(_deletion(filtered_deletion.get(caller(request), deletion_id)))
 
     @extend_schema(
         operation_id="undo_deletion",
@@ -161,8 +163,7 @@ class FilteredDeletionViewSet(ViewSet):
     def undo(self, request: Request, deletion_id: UUID) -> Response:
         """Restore what the deletion moved to the trash and what is still there."""
         parse(UndoneDeletionBody, request.data)
-        principal = caller(request)
-        return Response(_deletion(filtered_deletion.undo(principal.user_pk, deletion_id, actor=Actor.key(principal))))
+        return Response(_deletion(filtered_deletion.undo(caller(request), deletion_id)))
 
 
 def _deletion(job: Job) -> dict[str, Any]:
@@ -185,7 +186,9 @@ class PersonViewSet(ViewSet):
         summary="Export all data of the user",
         parameters=query_parameters(AuthenticatedQuery),
         responses={
-            (200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY, "The archive."),
+            (200, "application/zip"): OpenApiResponse(
+                OpenApiTypes.BINARY, "The archive.", [OpenApiExample("Example", "PK")]
+            ),
             **problems(),
         },
     )
@@ -210,7 +213,10 @@ class PersonViewSet(ViewSet):
         operation_id="list_audit_events",
         summary="List audit events",
         parameters=query_parameters(AuditQuery),
-        responses={200: success(AuditPage, "A page of events, newest first."), **problems(422)},
+        responses={
+            200: success(AuditPage, "A page of events, newest first.", next_cursor=None),
+            **problems(422),
+        },
     )
     def audit(self, request: Request) -> Response:
         """List who read or changed the user's data, and when. Operators are named by role and number."""

@@ -85,6 +85,15 @@ def test_what_was_counted_is_deleted_and_one_undo_restores_it(alice: Person, bob
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
 
 
+def test_an_undo_of_nothing_changes_nothing(alice: Person, drafts: list[str]) -> None:
+    nothing = {"tags": ["absent"]}
+    answer = request(alice, nothing, expected_count=dry_run(alice, nothing)).json()
+    assert (answer["status"], answer["count"], answer["deleted"]) == ("deleted", 0, 0)
+    undone = alice.client.post(f"/memories/delete/{answer['deletion_id']}/undo", {}, "application/json")
+    assert (undone.status_code, undone.json()) == (200, answer)
+    assert len(live(alice)) == 3
+
+
 def test_an_undo_leaves_what_a_person_deleted_again(alice: Person, drafts: list[str]) -> None:
     deletion_id = request(alice, expected_count=dry_run(alice)).json()["deletion_id"]
     alice.client.post(f"/memories/{drafts[0]}/restore", {}, "application/json")
@@ -162,12 +171,32 @@ def test_a_large_deletion_is_left_to_a_worker_and_continues(
     assert len(live(alice)) == 4
 
 
+def with_key(person: Person, **limits: Any) -> Person:
+    """Return the user with a client that has a key with these limits."""
+    key = issue_key(person.user_pk, actor=ACTOR, **limits).plaintext
+    return replace(person, client=Client(headers={"Authorization": f"Bearer {key}"}))
+
+
+def test_a_key_without_search_learns_no_count(alice: Person, drafts: list[str]) -> None:
+    refused = request(with_key(alice, granted=["decide"]), dry_run=True)
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert dry_run(with_key(alice, granted=["decide", "search"])) == 2
+
+
+def test_a_bound_key_sees_its_own_deletions_only(alice: Person, drafts: list[str]) -> None:
+    deletion_id = request(alice, expected_count=dry_run(alice)).json()["deletion_id"]
+    for limits in ({"agent_id": "coder"}, {"app_id": "default"}):
+        bound = with_key(alice, **limits)
+        assert bound.client.get(f"/memories/delete/{deletion_id}").status_code == 404
+        assert bound.client.post(f"/memories/delete/{deletion_id}/undo", {}, "application/json").status_code == 404
+    assert live(alice).isdisjoint(drafts)
+
+
 def test_a_key_of_an_agent_neither_counts_nor_deletes_what_others_stored(alice: Person) -> None:
     shared = keep(alice, "A shared draft", tags=["draft"])
     own = keep(alice, "A draft of the coder", tags=["draft"], agent_id="coder")
     keep(alice, "A draft of the writer", tags=["draft"], agent_id="writer")
-    key = issue_key(alice.user_pk, agent_id="coder", actor=ACTOR).plaintext
-    person = replace(alice, client=Client(headers={"Authorization": f"Bearer {key}"}))
+    person = with_key(alice, agent_id="coder")
     assert dry_run(person) == 2
     assert request(person, expected_count=2).json()["deleted"] == 2
     assert live(alice).isdisjoint({shared, own})

@@ -25,6 +25,7 @@ OWN_ARGUMENTS = {
     "erase-user": {"user_id"},
     "upload-resource": {"filename", "mime_type"},
     "download-resource": {"output"},
+    "export-user": {"output"},
     "create-user": {"save"},
     "issue-key": {"save"},
     "rotate-key": {"save"},

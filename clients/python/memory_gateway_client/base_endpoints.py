@@ -60,6 +60,15 @@ class FileEndpoints(Group[S]):
         return call("GET", "/resources/{resource_id}/content", _nothing, ids={"resource_id": resource_id})
 
 
+class UserEndpoints(Group[S]):
+    """The endpoint that returns an archive."""
+
+    @Streaming
+    def export(self) -> Call[None]:
+        """Iterate over the bytes of a ZIP archive of all data of the user. Needs a key without limits."""
+        return call("GET", "/users/me/export", _nothing)
+
+
 class ProfileEndpoints(Group[S]):
     """Endpoints of both documents, whose version is a header."""
 

@@ -222,6 +222,38 @@ export class Memories extends Group {
   }
 
   /**
+   * Move all memories that meet `filters` to the trash: first with `dry_run`, then with the `count` of its answer as
+   * `expected_count`.
+   *
+   * @param {Fields<"FilteredDeletionBodyRequest">["filters"]} filters
+   * @param {Fields<"FilteredDeletionBodyRequest", "filters">} [options]
+   * @returns {Promise<Schemas["FilteredDeletion"]>}
+   */
+  deleteMany(filters, options) {
+    return this._call("POST", "/memories/delete", { body: { ...this._scope, filters, ...options }, isKeyed: true });
+  }
+
+  /**
+   * Return a deletion by `deleteMany` that a worker carries out.
+   *
+   * @param {string} deletionId
+   * @returns {Promise<Schemas["FilteredDeletion"]>}
+   */
+  deletion(deletionId) {
+    return this._call("GET", path`/memories/delete/${deletionId}`);
+  }
+
+  /**
+   * Restore what a deletion by `deleteMany` moved to the trash.
+   *
+   * @param {string} deletionId
+   * @returns {Promise<Schemas["FilteredDeletion"]>}
+   */
+  undoDeletion(deletionId) {
+    return this._call("POST", path`/memories/delete/${deletionId}/undo`, { body: {}, isKeyed: true });
+  }
+
+  /**
    * Move the messages of a sender, of one session or of all, to the trash. Not available with EverOS.
    *
    * @param {string} senderId
@@ -543,6 +575,26 @@ export class Users extends Group {
    */
   create(userId, { provisioningToken } = {}) {
     return this._call("POST", "/users", { body: { user_id: userId }, headers: bearer(provisioningToken) });
+  }
+
+  /**
+   * Iterate over the bytes of a ZIP archive of all data of the user. Needs a key without limits.
+   *
+   * @returns {AsyncGenerator<Uint8Array, void, void>}
+   */
+  export() {
+    return this._transport.stream("/users/me/export");
+  }
+
+  /**
+   * Iterate over the events about the user's data, newest first. Needs a key without limits.
+   *
+   * @param {{ pageSize?: number }} [conditions]
+   * @returns {Items<Schemas["AuditEventOut"]>}
+   */
+  audit({ pageSize = 100 } = {}) {
+    const query = { limit: pageSize };
+    return pages((following) => this._call("GET", "/users/me/audit", { query: { ...query, ...following } }), "events");
   }
 
   /**

@@ -853,6 +853,24 @@ COMMANDS = (
         ('delete-memory mem_abc --session-id resource:u_123:r_xxx --reason "用户手动删除"',),
     ),
     Command(
+        "delete-memories",
+        "delete_memories",
+        (
+            'delete-memories \'{"tags": ["draft"]}\' --dry-run',
+            'delete-memories \'{"tags": ["draft"]}\' --expected-count 12',
+        ),
+    ),
+    Command("get-deletion", "get_deletion", ("get-deletion b0a4f9d2-6f0c-4d6e-9a51-2f4f5a8f0c11",)),
+    Command("undo-deletion", "undo_deletion", ("undo-deletion b0a4f9d2-6f0c-4d6e-9a51-2f4f5a8f0c11",)),
+    Command(
+        "export-user",
+        "export_user",
+        ("export-user --output ./memories.zip",),
+        (argument("--output", "-o", required=True, help="file to write; must not exist yet"),),
+        run=download_resource,
+    ),
+    Command("list-audit-events", "list_audit_events", ("list-audit-events --limit 20",)),
+    Command(
         "delete-sender",
         "delete_memories_of_sender",
         ('delete-sender u_7 --session-id chat:c_456 --reason "left the group"',),
