@@ -139,6 +139,7 @@ def test_what_is_derived_again_from_the_rest_is_not_held_back(gateway: SwitchedG
 def test_without_an_answer_the_former_ones_stay_and_the_background_task_ends_it(gateway: SwitchedGateway) -> None:
     gateway.add_and_flush("chat:1", "the bicycle is red")
     former = gateway.find_memory("bicycle")
+    gateway.settings.MEMORY_GATEWAY_BACKEND_TIMEOUT_SECONDS = 2.0
     gateway.settings.MEMORY_GATEWAY_BACKEND_RETRY_DELAY_SECONDS = 0.01
     gateway.stub.fault("flush", Fault(status=503), times=100)
     outcome = gateway.ingest(sleep=no_wait)
