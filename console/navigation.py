@@ -79,13 +79,15 @@ def sections(request: HttpRequest) -> list[dict[str, Any]]:
                 "count": queries.failures_waiting() if item.name == "console:resources" else 0,
             }
             for item in items
-            if (not item.permission or request.user.has_perm(item.permission)) and _is_shown(item)
+            if (not item.permission or request.user.has_perm(item.permission)) and _is_shown(request, item)
         ]
         if visible:
             found.append({"label": label, "items": visible})
     return found
 
 
-def _is_shown(item: Item) -> bool:
-    """Return False for the page of the remote where none was ever attached."""
+def _is_shown(request: HttpRequest, item: Item) -> bool:
+    """Return False for the page of the remote where none was ever attached, and for others' Django admin."""
+    if item.name == "admin:index":
+        return request.user.is_superuser
     return item.name != "console:remote" or is_used()

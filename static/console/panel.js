@@ -123,6 +123,29 @@
     window.addEventListener('beforeunload', (e) => { if (isChanged) e.preventDefault(); });
   }
 
+  // Text that was typed when the session ended is there again after signing in, in the same tab
+  const draftOf = (form) => `mg.draft ${location.pathname} ${form.getAttribute('action') ?? ''}`;
+  const fieldsOf = (form) => [...form.elements].filter((f) => f.name && f.name !== 'csrfmiddlewaretoken' && !['file', 'password'].includes(f.type));
+  const hasSignedIn = document.referrer && new URL(document.referrer).pathname.includes('/login/');
+  const forget = () => Object.keys(sessionStorage).filter((key) => key.startsWith('mg.draft ')).forEach((key) => sessionStorage.removeItem(key));
+  const guarded = all('form[data-guard]');
+  const drafts = hasSignedIn ? guarded.map((form) => JSON.parse(sessionStorage.getItem(draftOf(form)))) : [];
+  if (nav) forget();
+  guarded.forEach((form, number) => {
+    const save = () => sessionStorage.setItem(draftOf(form), JSON.stringify(
+      fieldsOf(form).map((f) => [f.name, f.type === 'radio' || f.type === 'checkbox' ? f.checked : f.value])
+    ));
+    form.addEventListener('input', save);
+    if (!drafts[number]) return;
+    fieldsOf(form).forEach((f, at) => {
+      const [name, value] = drafts[number][at] ?? [];
+      if (name !== f.name) return;
+      if (typeof value === 'boolean') f.checked = value; else f.value = value;
+    });
+    form.dispatchEvent(new Event('input', {bubbles: true}));
+  });
+  document.addEventListener('submit', (e) => { if (e.target.action.includes('/sign-out/') || e.target.action.includes('/logout/')) forget(); });
+
   // Copy buttons, hidden without this script
   all('[data-copy]').forEach((b) => {
     b.addEventListener('click', async () => {
@@ -287,15 +310,33 @@
     if (to) { one('a', to).focus(); to.scrollIntoView({block: 'nearest'}); }
     if (!rows.length) one(`a[rel=${by > 0 ? 'next' : 'prev'}]`)?.click();
   };
+  const edit = (row) => {
+    const link = row && one('a[href*="/memory/m/"]', row);
+    if (link) location.assign(`${link.pathname}edit/`);
+    else if (!row) one('main a[href$="/edit/"]')?.click();
+  };
+  const discard = (row) => {
+    const box = one('input[name="id"]', row), button = one('button[value="delete"]', row.closest('form') ?? row);
+    if (!box || !button) return;
+    if (!box.checked) box.click();
+    button.click();
+  };
+  const places = {d: '/memory/', m: '/list/', u: '/users/', r: '/resources/', t: '/trash/', s: '/search/', l: '/searches/'};
+  let went = false;
   document.addEventListener('keydown', (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches('input:not([type=checkbox]), textarea, select') || !keysOn()) return;
     if (one('dialog[open]')) return;
     const row = document.activeElement.closest('[data-row]');
-    if (e.key === '/') { const find = one('[data-find]'); if (find) { e.preventDefault(); find.focus(); } }
+    if (went && places[e.key]) one(`#mg-nav a[href$="${places[e.key]}"]`)?.click();
+    else if (e.key === '/') { const find = one('[data-find]'); if (find) { e.preventDefault(); find.focus(); } }
     else if (e.key === '?' && dialog) dialog.showModal();
     else if (e.key === 'j') move(1);
     else if (e.key === 'k') move(-1);
     else if (e.key === 'x' && row) one('input[name="id"]', row)?.click();
     else if (e.key === 'o' && row) one('a', row).click();
+    else if (e.key === 'e') edit(row);
+    else if (e.key === '#' && row) discard(row);
+    else if (e.key === 'u') all('.mg-crumbs a').at(-1)?.click();
+    went = e.key === 'g';
   });
 }

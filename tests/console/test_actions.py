@@ -222,7 +222,7 @@ def test_the_palette_finds_and_opens_by_keys(panel: Panel) -> None:
         page.keyboard.type("maria.kel")
         expect(page.locator("#mg-results li").first).to_contain_text("maria.keller")
         page.keyboard.press("ArrowDown")
-        assert page.evaluate("document.activeElement.textContent") == "maria.keller"
+        assert page.evaluate("document.activeElement.textContent") == "Maria Keller · maria.keller"
         page.keyboard.press("ArrowUp")
         page.keyboard.press("Enter")
         page.wait_for_url("**/users/*/")
