@@ -29,6 +29,7 @@ from core.network.url_policy import AddressPolicy, BadAddress, NotAllowed, check
 from core.zones import offset_minutes
 from documents import mime_types
 from documents.mime_types import ContentType
+from documents.reading import sentence
 from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 from engines.registry import get_engine
 from memories.services import files
@@ -42,7 +43,7 @@ from resources.models import Attachment
 from resources.services.uploading import require_quota
 from store import sessions
 from store.models import Session, State, owned_by, owner_columns
-from store.port import AddResult, Engine, FlushResult, Skipped
+from store.port import AddResult, Engine, FileReading, FlushResult, Skipped
 from store.types import KEPT, ContentItem, Message, NewExpiry, Owner, Role
 
 MAX_NAME_CHARS = 255
@@ -179,7 +180,10 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
         skipped=_skipped_of_request(command, skipped),
         redacted=dict(redacted),
         thoughts=command.thoughts,
-        warnings=tuple(_warnings(command, skipped, not_allowed | unread)),
+        warnings=(
+            *_warnings(command, skipped, not_allowed | unread),
+            *(_gap(command, stored[one.message], one.item, note) for one in result.readings for note in _noted(one)),
+        ),
     )
 
 
@@ -207,6 +211,18 @@ def _warnings(
                 yield FieldError(place, _("is kept as text and was not read: %(cause)s", cause=cause))
             if part.warning:
                 yield FieldError(place.removesuffix(".uri"), part.warning)
+
+
+def _noted(file: FileReading) -> list[dict[str, Any]]:
+    """Return the notes of a file's reading, but for pictures, which many documents have."""
+    notes: list[dict[str, Any]] = file.reading.as_json()["notes"]
+    return [note for note in notes if note["code"] != "images_skipped"]
+
+
+def _gap(command: AddCommand, position: int, item: int, note: dict[str, Any]) -> FieldError:
+    """Return a warning of what was not read of a stored file, or is doubtful."""
+    place = f"messages.{command.index_of(position)}.content.{item}"
+    return FieldError(command.messages[position].parts[item].place.removesuffix(".uri") or place, sentence(note))
 
 
 def _set_expiry(session: Session | None, expires_at: NewExpiry) -> None:

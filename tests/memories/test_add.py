@@ -19,6 +19,7 @@ from resources.models import Attachment
 from resources.services import purge
 from store.models import Memory
 from tests.conftest import Person
+from tests.documents import small_files
 from tests.fake_engine import RecordingEngine
 from tests.memories.calls import NOON_MS, call, id_of, search, texts, upload
 
@@ -420,3 +421,18 @@ def test_an_unflushed_message_can_be_deleted(alice: Person) -> None:
     send(alice, message("the car is red"))
     call(alice, "delete", f"/memories/{id_of('the car is red')}")
     assert texts(search(alice, "car", **ALL_MEMORIES)) == []
+
+
+def test_the_answer_says_what_of_a_file_was_not_read(alice: Person) -> None:
+    """A page without text and a doubtful encoding are named at their file; a whole file has no warning."""
+    files = {
+        "paper.pdf": (small_files.FOLDER / "pdf-blankmix.pdf").read_bytes(),
+        "whole.txt": b"The valve is in the cellar.",
+        "old.txt": "Grüße".encode("cp1252"),
+    }
+    parts = [{"type": "doc", "base64": as_base64(data), "ext": name[-3:], "name": name} for name, data in files.items()]
+    answer = send(alice, message([{"type": "text", "text": "see these"}, *parts]))
+    found = {one["field"]: one["message"] for one in answer["warnings"]}
+    assert list(found) == ["messages.0.content.1", "messages.0.content.3"]
+    assert found["messages.0.content.1"] == "Pages whose pictures were not read: 1 (2)."
+    assert found["messages.0.content.3"].startswith("The encoding of the text is a guess (")
