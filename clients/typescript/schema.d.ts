@@ -1155,7 +1155,7 @@ export interface components {
             id?: string | null;
             /**
              * Action
-             * @description The effect: created, updated or left as it was. Absent for an error.
+             * @description Whether it was created, updated or left as it was. Absent for an error.
              * @example created
              */
             action?: ("created" | "updated" | "unchanged") | null;
@@ -1174,7 +1174,7 @@ export interface components {
             code?: string | null;
             /**
              * Detail
-             * @description The error and its remedy. Absent without an error.
+             * @description What happened and what to do. Absent without an error.
              * @example null
              */
             detail?: string | null;
@@ -1775,7 +1775,7 @@ export interface components {
             user_id?: string | null;
             /**
              * Text
-             * @description The text to remember. Store one thing at a time, in words that need no context.
+             * @description What to remember. Store one thing at a time, in words that need no context.
              * @example I prefer short answers.
              */
             text: string;
@@ -1845,7 +1845,7 @@ export interface components {
         FactItem: {
             /**
              * Text
-             * @description The text to remember. Store one thing at a time, in words that need no context.
+             * @description What to remember. Store one thing at a time, in words that need no context.
              * @example I prefer short answers.
              */
             text: string;
@@ -1975,7 +1975,7 @@ export interface components {
         FileReading: {
             /**
              * Parser
-             * @description The name of the parser that read the file.
+             * @description What read the file.
              * @example xberg
              */
             parser: string;
@@ -1993,7 +1993,7 @@ export interface components {
             pages: number | null;
             /**
              * Pages Read
-             * @description The number of pages that were read.
+             * @description How many of them were read.
              * @example 2
              */
             pages_read: number | null;
@@ -2005,7 +2005,7 @@ export interface components {
             encoding?: string | null;
             /**
              * Certainty
-             * @description The certainty of the encoding, from 0 to 1; 1 if it is declared or has no rival.
+             * @description How certain the encoding or the recognized text is, from 0 to 1; 1 if nothing else is possible.
              * @example null
              */
             certainty?: number | null;
@@ -2283,7 +2283,7 @@ export interface components {
             expires_at: string | null;
             /**
              * Scopes
-             * @description The scopes of the key; null for everything but `controls`.
+             * @description What the key may do; null for everything but `controls`.
              * @example null
              */
             scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
@@ -2672,7 +2672,7 @@ export interface components {
             in?: (string | number | boolean | null)[];
             /**
              * Exists
-             * @description True for memories with the key, false for the others.
+             * @description Whether the memory has the key.
              */
             exists?: boolean;
         };
@@ -2764,7 +2764,7 @@ export interface components {
             expires_at: string | null;
             /**
              * Scopes
-             * @description The scopes of the key; null for everything but `controls`.
+             * @description What the key may do; null for everything but `controls`.
              * @example null
              */
             scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
@@ -3740,14 +3740,14 @@ export interface components {
         ReadingNote: {
             /**
              * Code
-             * @description The kind of note, for programs.
+             * @description What it is, for programs.
              * @example pages_without_text
              * @enum {string}
              */
-            code: "text_cut" | "blocks_cut" | "words_lost" | "pages_skipped" | "pages_without_text" | "parts_skipped" | "images_skipped" | "recognition_doubtful" | "encoding_doubtful";
+            code: "text_cut" | "blocks_cut" | "words_lost" | "pages_skipped" | "pages_without_text" | "parts_skipped" | "sheets_skipped" | "images_skipped" | "recognition_doubtful" | "encoding_doubtful";
             /**
              * Count
-             * @description The number of pages, parts, images or words; of a text that was cut, the limit.
+             * @description How many pages, parts, images or words; of a text that was cut, the limit.
              * @example 1
              */
             count: number;
@@ -3761,8 +3761,8 @@ export interface components {
             names: string[];
             /**
              * Message
-             * @description The note in words.
-             * @example Pages without text whose pictures were not read: 1 (2).
+             * @description What it is, in words.
+             * @example Pages whose pictures were not read: 1 (2).
              */
             message: string;
         };
@@ -4263,7 +4263,7 @@ export interface components {
             expires_at: string | null;
             /**
              * Scopes
-             * @description The scopes of the key; null for everything but `controls`.
+             * @description What the key may do; null for everything but `controls`.
              * @example null
              */
             scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;

@@ -514,13 +514,13 @@ class BulkResult(Model):
     id: str | None = None
     """The id of the memory. Absent for an error."""
     action: str | None = None
-    """The effect: created, updated or left as it was. Absent for an error."""
+    """Whether it was created, updated or left as it was. Absent for an error."""
     redacted: dict[str, int] | None = None
     """The number of values that were masked, by kind. Absent if there are none."""
     code: str | None = None
     """The error for programs. Absent without one."""
     detail: str | None = None
-    """The error and its remedy. Absent without an error."""
+    """What happened and what to do. Absent without an error."""
     errors: list[FieldProblem] | None = None
     """The invalid fields of the fact. Absent without an error."""
 
@@ -771,30 +771,30 @@ class ReadingNote(Model):
     """Something that was left out of a file's text, or is doubtful."""
 
     code: str
-    """The kind of note, for programs."""
+    """What it is, for programs."""
     count: int
-    """The number of pages, parts, images or words; of a text that was cut, the limit."""
+    """How many pages, parts, images or words; of a text that was cut, the limit."""
     names: list[str]
     """Page numbers or names of parts, at most 20."""
     message: str
-    """The note in words."""
+    """What it is, in words."""
 
 
 class FileReading(Model):
     """The report on the reading of a file."""
 
     parser: str
-    """The name of the parser that read the file."""
+    """What read the file."""
     characters: int
     """The length of its text."""
     pages: int | None
     """The number of its pages or slides; null if it has none."""
     pages_read: int | None
-    """The number of pages that were read."""
+    """How many of them were read."""
     encoding: str | None = None
     """The encoding of a text; null for other formats."""
     certainty: float | None = None
-    """The certainty of the encoding, from 0 to 1; 1 if it is declared or has no rival."""
+    """How certain the encoding or the recognized text is, from 0 to 1; 1 if nothing else is possible."""
     is_partial: bool
     """True if text of the file is missing."""
     notes: list[ReadingNote]
@@ -993,7 +993,7 @@ class Key(Model):
     expires_at: datetime | None
     """When the key expires; null for never."""
     scopes: list[str] | None = None
-    """The scopes of the key; null for everything but `controls`."""
+    """What the key may do; null for everything but `controls`."""
     app_id: str | None = None
     """The only application that it reads and writes."""
     agent_id: str | None = None
@@ -1022,7 +1022,7 @@ class NewKey(Model):
     expires_at: datetime | None
     """When the key expires; null for never."""
     scopes: list[str] | None = None
-    """The scopes of the key; null for everything but `controls`."""
+    """What the key may do; null for everything but `controls`."""
     app_id: str | None = None
     """The only application that it reads and writes."""
     agent_id: str | None = None
@@ -1111,7 +1111,7 @@ class FactItem(Model):
     """A fact of a bulk request."""
 
     text: str
-    """The text to remember. Store one thing at a time, in words that need no context."""
+    """What to remember. Store one thing at a time, in words that need no context."""
     category: Category | None = None
     """The kind of memory. Absent: `user_memory_fact`."""
     importance: float | None = None
