@@ -370,6 +370,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/memories/delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete memories by a filter
+         * @description Move all memories of a scope that meet conditions to the trash, with one undo.
+         *
+         *     First send the request with `dry_run`, then with the count that it returned. The key needs the scope `search`
+         *     too.
+         */
+        post: operations["delete_memories"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memories/delete/{deletion_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a deletion by a filter
+         * @description Get the state of a deletion that a worker carries out or undoes. It is kept for 30 days.
+         */
+        get: operations["get_deletion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memories/delete/{deletion_id}/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo a deletion by a filter
+         * @description Restore what the deletion moved to the trash and what is still there.
+         */
+        post: operations["undo_deletion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/memories/flush": {
         parameters: {
             query?: never;
@@ -424,6 +487,29 @@ export interface paths {
         get: operations["list_trash"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/portal-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link to the user's own pages
+         * @description Make a one-time link to the pages where a user sees, corrects and deletes what is stored of them.
+         *
+         *     Send the user's API key, one without scopes, or the provisioning token and the `user_id`. The link is in the
+         *     user's audit trail before it is returned.
+         */
+        post: operations["create_portal_link"];
         delete?: never;
         options?: never;
         head?: never;
@@ -675,6 +761,48 @@ export interface paths {
          *     Send the user's own API key or the provisioning token.
          */
         delete: operations["erase_user"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List audit events
+         * @description List who read or changed the user's data, and when. Operators are named by role and number.
+         */
+        get: operations["list_audit_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export all data of the user
+         * @description Export memories, profiles and files as a ZIP archive: a page to read, JSON lines, and files by their names.
+         *
+         *     Deleted and expired memories are in it until they are purged.
+         */
+        get: operations["export_user"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1036,6 +1164,132 @@ export interface components {
             internal_uri: string;
         };
         /**
+         * AuditActor
+         * @description The actor. Operators have a role and a number that stays; their name only if an administrator entered one.
+         */
+        AuditActor: {
+            /**
+             * Kind
+             * @description The kind of actor; `token`: OpenClaw's token of an operator.
+             * @example key
+             * @enum {string}
+             */
+            kind: "key" | "token" | "operator" | "command" | "provisioning" | "system";
+            /**
+             * Key Id
+             * @description The id of the user's key; null for other actors.
+             * @example 0b6f3f0e-6f0c-4d6e-9a51-2f4f5a8f0c11
+             */
+            key_id: string | null;
+            /**
+             * Role
+             * @description The operator's role.
+             * @example null
+             */
+            role: string | null;
+            /**
+             * Number
+             * @description The operator's number; null for one who was deleted.
+             * @example null
+             */
+            number: number | null;
+            /**
+             * Name
+             * @description The operator's full name, if one is entered.
+             * @example null
+             */
+            name: string | null;
+        };
+        /**
+         * AuditEventOut
+         * @description An event about the user's data.
+         */
+        AuditEventOut: {
+            /**
+             * Event Id
+             * @description The id of the event.
+             * @example 1042
+             */
+            event_id: number;
+            /**
+             * At
+             * Format: date-time
+             * @description When it happened.
+             * @example 2026-06-10T10:00:00+00:00
+             */
+            at: string;
+            /**
+             * Action
+             * @description The action, such as `memory.delete`.
+             * @example user.export
+             */
+            action: string;
+            /**
+             * Kind
+             * @description The kind of the action.
+             * @example change
+             * @enum {string}
+             */
+            kind: "change" | "read" | "sign_in";
+            /** @description Who did it. */
+            by: components["schemas"]["AuditActor"];
+            /**
+             * Subject Type
+             * @description The type of what it was done to.
+             * @example user
+             */
+            subject_type: string;
+            /**
+             * Subject Id
+             * @description Its id; null if the event also concerns other users.
+             * @example u_123
+             */
+            subject_id: string | null;
+            /**
+             * Count
+             * @description How often it happened until `last_at`.
+             * @example 1
+             */
+            count: number;
+            /**
+             * Last At
+             * @description When it happened last; null if only once.
+             * @example null
+             */
+            last_at: string | null;
+            /**
+             * Address
+             * @description The network address of the user's key; else null.
+             * @example 127.0.0.1
+             */
+            address: string | null;
+            /**
+             * Detail
+             * @description More about it, without texts; empty for operators.
+             * @example {}
+             */
+            detail: {
+                [key: string]: unknown;
+            };
+        };
+        /**
+         * AuditPage
+         * @description A page of the audit trail.
+         */
+        AuditPage: {
+            /**
+             * Events
+             * @description The events, newest first.
+             */
+            events: components["schemas"]["AuditEventOut"][];
+            /**
+             * Next Cursor
+             * @description The cursor of the next page; null on the last one.
+             * @example null
+             */
+            next_cursor: string | null;
+        };
+        /**
          * AuthenticatedBody
          * @description A JSON or form body that may contain credentials.
          */
@@ -1155,7 +1409,7 @@ export interface components {
             id?: string | null;
             /**
              * Action
-             * @description Whether it was created, updated or left as it was. Absent for an error.
+             * @description The effect: created, updated or left as it was. Absent for an error.
              * @example created
              */
             action?: ("created" | "updated" | "unchanged") | null;
@@ -1174,7 +1428,7 @@ export interface components {
             code?: string | null;
             /**
              * Detail
-             * @description What happened and what to do. Absent without an error.
+             * @description The error and its remedy. Absent without an error.
              * @example null
              */
             detail?: string | null;
@@ -1572,7 +1826,7 @@ export interface components {
         ErasedBy: {
             /**
              * Kind
-             * @description `key`, `provisioning`, `operator`, `command` or `system`.
+             * @description `key`, `provisioning`, `operator`, `person`, `command` or `system`.
              * @example key
              */
             kind: string;
@@ -1775,7 +2029,7 @@ export interface components {
             user_id?: string | null;
             /**
              * Text
-             * @description What to remember. Store one thing at a time, in words that need no context.
+             * @description The text to remember. Store one thing at a time, in words that need no context.
              * @example I prefer short answers.
              */
             text: string;
@@ -1845,7 +2099,7 @@ export interface components {
         FactItem: {
             /**
              * Text
-             * @description What to remember. Store one thing at a time, in words that need no context.
+             * @description The text to remember. Store one thing at a time, in words that need no context.
              * @example I prefer short answers.
              */
             text: string;
@@ -1975,7 +2229,7 @@ export interface components {
         FileReading: {
             /**
              * Parser
-             * @description What read the file.
+             * @description The name of the parser that read the file.
              * @example xberg
              */
             parser: string;
@@ -1993,7 +2247,7 @@ export interface components {
             pages: number | null;
             /**
              * Pages Read
-             * @description How many of them were read.
+             * @description The number of pages that were read.
              * @example 2
              */
             pages_read: number | null;
@@ -2005,7 +2259,7 @@ export interface components {
             encoding?: string | null;
             /**
              * Certainty
-             * @description How certain the encoding or the recognized text is, from 0 to 1; 1 if nothing else is possible.
+             * @description The certainty of the encoding or the recognized text, from 0 to 1; 1 if nothing else is possible.
              * @example null
              */
             certainty?: number | null;
@@ -2020,6 +2274,93 @@ export interface components {
              * @description The gaps and doubts.
              */
             notes: components["schemas"]["ReadingNote"][];
+        };
+        /**
+         * FilteredDeletion
+         * @description A dry run, or a deletion of memories by a filter.
+         */
+        FilteredDeletion: {
+            /**
+             * Deletion Id
+             * @description The id by which the deletion is undone; null for a dry run.
+             * @example b0a4f9d2-6f0c-4d6e-9a51-2f4f5a8f0c11
+             */
+            deletion_id: string | null;
+            /**
+             * Status
+             * @description `running` and `undoing`: a worker continues, also after a restart.
+             * @example deleted
+             * @enum {string}
+             */
+            status: "dry_run" | "running" | "deleted" | "undoing" | "undone" | "failed";
+            /**
+             * Count
+             * @description The number of memories that match.
+             * @example 1
+             */
+            count: number;
+            /**
+             * Deleted
+             * @description The number of memories that were moved to the trash.
+             * @example 1
+             */
+            deleted: number;
+            /**
+             * By Category
+             * @description Only of a dry run: the number of memories by category.
+             * @example null
+             */
+            by_category?: {
+                [key: string]: number;
+            } | null;
+        };
+        /**
+         * FilteredDeletionBody
+         * @description The memories to delete, and how many they are.
+         */
+        FilteredDeletionBodyRequest: {
+            /**
+             * App Id
+             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
+             */
+            app_id?: string;
+            /**
+             * Project Id
+             * @description The project within the application. Default: `"default"`.
+             */
+            project_id?: string;
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Filters
+             * @description Conditions that the memories must meet, as in `POST /memories/search`: at least one.
+             * @example {
+             *       "tags": [
+             *         "draft"
+             *       ]
+             *     }
+             */
+            filters: components["schemas"]["SearchFilter"];
+            /**
+             * Dry Run
+             * @description True deletes nothing and returns the number of memories. Default: `false`.
+             */
+            dry_run?: boolean;
+            /**
+             * Expected Count
+             * @description The number that a dry run with the same filters returned in the last ten minutes. Required without `dry_run`; if another number matches now, nothing is deleted (409 `count_changed`).
+             * @example 0
+             */
+            expected_count?: number | null;
+            /**
+             * Reason
+             * @description Why they are deleted, for the trash and the history.
+             * @example outdated
+             */
+            reason?: string | null;
         };
         /**
          * FlushBackend
@@ -2159,7 +2500,7 @@ export interface components {
             action: "original" | "override" | "override_undo" | "delete" | "expire" | "restore" | "superseded";
             /**
              * By
-             * @description Who did it: `key`, `token`, `operator`, `command`, `system` or `engine`; empty if unknown.
+             * @description Who did it: `key`, `token`, `operator`, `person`, `command`, `system` or `engine`; empty if unknown.
              * @example key
              */
             by: string;
@@ -2283,7 +2624,7 @@ export interface components {
             expires_at: string | null;
             /**
              * Scopes
-             * @description What the key may do; null for everything but `controls`.
+             * @description The scopes of the key; null for everything but `controls`.
              * @example null
              */
             scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
@@ -2672,7 +3013,7 @@ export interface components {
             in?: (string | number | boolean | null)[];
             /**
              * Exists
-             * @description Whether the memory has the key.
+             * @description True for memories with the key, false for the others.
              */
             exists?: boolean;
         };
@@ -2764,7 +3105,7 @@ export interface components {
             expires_at: string | null;
             /**
              * Scopes
-             * @description What the key may do; null for everything but `controls`.
+             * @description The scopes of the key; null for everything but `controls`.
              * @example null
              */
             scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
@@ -2786,6 +3127,31 @@ export interface components {
              * @example uk_4pXn2Zr8Tq6vWs1Yb3Kd5Mf7Hj9Lc0Ga2Ne4Ru6Ti8o
              */
             user_key: string;
+        };
+        /**
+         * NewPortalLink
+         * @description A link to the pages of a user. It works once.
+         */
+        NewPortalLink: {
+            /**
+             * Url
+             * @description The address to open in the user's browser. Do not open it yourself or store it.
+             * @example https://memory.example.org/portal/open/upl_4pXn2Zr8Tq6vWs1Yb3Kd5Mf7Hj9Lc0Ga2Ne4Ru6Ti8o
+             */
+            url: string;
+            /**
+             * Expires At
+             * Format: date-time
+             * @description When the link stops working if it is not opened: in ten minutes.
+             * @example 2026-06-10T10:00:00+00:00
+             */
+            expires_at: string;
+            /**
+             * Session Seconds
+             * @description How long the pages can be used once they are opened.
+             * @example 1800
+             */
+            session_seconds: number;
         };
         /**
          * NewWebhook
@@ -3550,6 +3916,23 @@ export interface components {
             end: number | null;
         };
         /**
+         * PortalLinkBody
+         * @description The link to make. With the provisioning token, `user_id` is required.
+         */
+        PortalLinkBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Frame Origin
+             * @description The origin of the page that will show the link in a frame, one that the operator allows. Without it no page can.
+             * @example null
+             */
+            frame_origin?: string | null;
+        };
+        /**
          * Preferences
          * @description The ways in which the user wants to be treated.
          */
@@ -3628,6 +4011,11 @@ export interface components {
             created?: {
                 [key: string]: string;
             } | null;
+            /**
+             * Count
+             * @description Only with `count_changed`: the number of memories that match now.
+             */
+            count?: number | null;
         };
         /**
          * Project
@@ -3740,14 +4128,14 @@ export interface components {
         ReadingNote: {
             /**
              * Code
-             * @description What it is, for programs.
+             * @description The kind of note, for programs.
              * @example pages_without_text
              * @enum {string}
              */
             code: "text_cut" | "blocks_cut" | "words_lost" | "pages_skipped" | "pages_without_text" | "parts_skipped" | "sheets_skipped" | "images_skipped" | "recognition_doubtful" | "encoding_doubtful";
             /**
              * Count
-             * @description How many pages, parts, images or words; of a text that was cut, the limit.
+             * @description The number of pages, parts, images or words; of a text that was cut, the limit.
              * @example 1
              */
             count: number;
@@ -3761,7 +4149,7 @@ export interface components {
             names: string[];
             /**
              * Message
-             * @description What it is, in words.
+             * @description The note in words.
              * @example Pages whose pictures were not read: 1 (2).
              */
             message: string;
@@ -4263,7 +4651,7 @@ export interface components {
             expires_at: string | null;
             /**
              * Scopes
-             * @description What the key may do; null for everything but `controls`.
+             * @description The scopes of the key; null for everything but `controls`.
              * @example null
              */
             scopes?: ("search" | "add" | "decide" | "files" | "controls")[] | null;
@@ -5459,6 +5847,28 @@ export interface components {
                  */
                 category?: "user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others";
                 /**
+                 * Tags
+                 * @description Words to find it by.
+                 */
+                tags?: string[];
+                /**
+                 * Metadata
+                 * @description Data about it: small JSON.
+                 */
+                metadata?: {
+                    [key: string]: unknown;
+                };
+                /**
+                 * External Id
+                 * @description Your own id of the fact: storing it again with this id changes it.
+                 */
+                external_id?: string;
+                /**
+                 * Expires At
+                 * @description When it expires: a time, the last day (`2026-12-31`), or `never`.
+                 */
+                expires_at?: string | null;
+                /**
                  * Limit
                  * @description The maximum number of memories. Default: `30`.
                  */
@@ -5640,6 +6050,17 @@ export interface components {
              * @description Equal to one of these values.
              */
             in?: string[];
+        };
+        /**
+         * UndoneDeletionBody
+         * @description No fields but credentials.
+         */
+        UndoneDeletionBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
         };
         /**
          * UploadForm
@@ -7162,6 +7583,114 @@ export interface operations {
             503: components["responses"]["503"];
         };
     };
+    delete_memories: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FilteredDeletionBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The dry run or the deletion. */
+            200: {
+                headers: {
+                    /** @description The result is that of an earlier request with this `Idempotency-Key`. */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilteredDeletion"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    get_deletion: {
+        parameters: {
+            query?: {
+                /** @description The caller's user id. Required with `user_key` only. */
+                user_id?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the deletion. */
+                deletion_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The deletion. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilteredDeletion"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    undo_deletion: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of the deletion. */
+                deletion_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UndoneDeletionBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The deletion. */
+            200: {
+                headers: {
+                    /** @description The result is that of an earlier request with this `Idempotency-Key`. */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilteredDeletion"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
     flush_session: {
         parameters: {
             query?: never;
@@ -7264,6 +7793,37 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    create_portal_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PortalLinkBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The link, for one use within ten minutes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewPortalLink"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
@@ -7980,6 +8540,67 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    list_audit_events: {
+        parameters: {
+            query?: {
+                /** @description The `next_cursor` of the page before. Absent: the first page. */
+                cursor?: string;
+                /** @description The size of a page. */
+                limit?: number;
+                /** @description The caller's user id. Required with `user_key` only. */
+                user_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of events, newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    export_user: {
+        parameters: {
+            query?: {
+                /** @description The caller's user id. Required with `user_key` only. */
+                user_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The archive. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": string;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];
         };

@@ -595,6 +595,19 @@ class Users(UserEndpoints[S]):
             is_idempotent=False,
         )
 
+    @Endpoint
+    def portal_link(
+        self, *, frame_origin: str | None = None, provisioning_token: str | None = None
+    ) -> Call[models.NewPortalLink]:
+        """Make a one-time link to the pages where a user sees, corrects and deletes what is stored of them."""
+        return call(
+            "POST",
+            "/portal-links",
+            parsed_as(models.NewPortalLink),
+            body={"frame_origin": frame_origin},
+            headers={"Authorization": bearer(provisioning_token)},
+        )
+
     @Listing
     def audit(self, *, page_size: int = 100) -> Call[Page[models.AuditEventOut]]:
         """List who read or changed the user's data, and when. Operators are named by role and number."""
