@@ -6,7 +6,7 @@ from core.persistence.migration_operations import AddColumn
 
 
 class Migration(migrations.Migration):
-    dependencies = [("accounts", "0014_next_expiry")]
+    dependencies = [("accounts", "0015_portal_links")]
 
     operations = [
         AddColumn(
