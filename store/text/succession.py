@@ -77,6 +77,7 @@ def _marks(folded: str) -> list[tuple[str, frozenset[str]]]:
 _WORDS = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 _WORD = re.compile(r"[^\W_]+")
 _NEGATION = re.compile(succession_words.NEGATIONS)
+_TEMPORARY = re.compile(succession_words.TEMPORARY)
 _ENDED = re.compile(succession_words.ENDED)
 _ASKING: Final = frozenset(succession_words.ASKING.split())
 _QUOTE = re.compile('["\u201c\u201d\u201e\u300c\u300e\u00ab`>]')
@@ -112,7 +113,9 @@ class Said(NamedTuple):
     is_of_speaker: bool
     is_facet: bool
     is_event: bool
+    is_temporary: bool
     is_statement: bool
+    beginnings: frozenset[str]
 
 
 class Clause(NamedTuple):
@@ -136,6 +139,7 @@ class Question(NamedTuple):
     text: str
     is_of_state: bool
     is_of_speaker: bool
+    beginnings: frozenset[str]
 
 
 @lru_cache(maxsize=16_384)
@@ -164,7 +168,9 @@ def said(text: str) -> Said | None:
         _SELF in names,
         _FACET.search(folded) is not None,
         _EVENT.search(text) is not None,
+        _TEMPORARY.search(folded) is not None,
         not (is_question(text) or _TO_YOU.search(folded)),
+        _beginnings(_words(folded) - of_change),
     )
 
 
@@ -194,6 +200,7 @@ def question(text: str) -> Question:
         folded,
         not _OF_EVENT.search(folded) or is_about_past(text),
         any(_SELF in names for _word, names in marks),
+        _beginnings(_words(folded)),
     )
 
 
@@ -281,6 +288,11 @@ _IS_SOMETHING = re.compile(
 def _words(text: str) -> frozenset[str]:
     found = wording(text)
     return found.words | found.numbers
+
+
+def _beginnings(words: Iterable[str]) -> frozenset[str]:
+    """Return the letters that inflections of words begin with."""
+    return frozenset(word[:_CASED] for word in words)
 
 
 def _kinds(text: str) -> frozenset[str]:
@@ -438,10 +450,16 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     wanted, old, new = question(asked), said(older), said(newer)
     if not wanted.is_of_state or old is None or new is None or not old.is_statement or not new.is_plain:
         return None
-    if not new.all_words - old.all_words - wanted.all_words or (not new.signal and old.all_words <= new.all_words):
+    if (
+        new.is_temporary
+        or not new.all_words - old.all_words - wanted.all_words
+        or (not new.signal and old.all_words <= new.all_words)
+    ):
+        return None
+    if old.beginnings.isdisjoint(new.beginnings) and old.topics.isdisjoint(new.topics):
         return None
     frame = _frame(older, newer)
-    signs = _signs(wanted, old, new, frame)
+    signs = _signs(wanted, old, new, frame) | _signs_of_coverage(_coverage(asked, older), _coverage(asked, newer))
     evidence = _BIAS + sum(EVIDENCE[sign] * present for sign, present in signs.items())
     if evidence < _LIKELY or not _is_of_one_subject(wanted, old, new, older, newer):
         return None
@@ -449,7 +467,8 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     is_of_speaker = old.others <= new.others | wanted.others
     if is_of_speaker and (_is_changed(wanted, old, new, signs, evidence) or _is_one_value(old, new, frame)):
         return Link(relation, "change" if new.signal else "single value", "high")
-    return Link(relation, "same words", "low")
+    is_answer = not signs["less coverage"] or signs["names the older one"]
+    return Link(relation, "same words", "low") if is_answer else None
 
 
 def _is_changed(wanted: Question, old: Said, new: Said, signs: Mapping[str, float], evidence: float) -> bool:
@@ -462,9 +481,8 @@ def _is_changed(wanted: Question, old: Said, new: Said, signs: Mapping[str, floa
 
 def _signs(wanted: Question, old: Said, new: Said, frame: str) -> dict[str, float]:
     """Return the signs that a newer text replaces an older one, each from 0 to 1."""
-    of_old, of_new = _coverage(wanted, old), _coverage(wanted, new)
-    shared = [word for word in old.words if _has(new.words, word)]
-    names_old = any(word not in _ASKING and not _has(wanted.all_words, word) for word in shared)
+    shared = old.beginnings & new.beginnings
+    names_old = bool(shared - wanted.beginnings - _ASKING)
     return {
         "change": new.signal == 2,
         "now": new.signal == 1,
@@ -472,9 +490,6 @@ def _signs(wanted: Question, old: Said, new: Said, frame: str) -> dict[str, floa
         "names the older one": names_old,
         "shared words": min(len(shared), 3) / 3,
         "same topic": bool(old.topics & new.topics),
-        "coverage": of_new,
-        "less coverage": max(0.0, of_old - of_new),
-        "no answer before": not of_old,
         "wanted kind": bool(wanted.wants & new.kinds),
         "no wanted kind": bool(wanted.wants) and not wanted.wants & new.kinds,
         "other kind": bool(old.kinds) and not old.kinds & new.kinds,
@@ -494,8 +509,16 @@ def _is_one_value(old: Said, new: Said, frame: str) -> bool:
     return bool(old.kinds & new.kinds or (old.names and new.names - old.names))
 
 
-def _coverage(wanted: Question, told: Said) -> float:
-    """Return the share of the topics and words of a question that a text has."""
+def _signs_of_coverage(of_old: float, of_new: float) -> dict[str, float]:
+    return {"coverage": of_new, "less coverage": max(0.0, of_old - of_new), "no answer before": not of_old}
+
+
+@lru_cache(maxsize=16_384)
+def _coverage(asked: str, text: str) -> float:
+    """Return the share of the topics and words of a question that a short text has."""
+    wanted, told = question(asked), said(text)
+    if told is None:
+        return 0.0
     found = [*(bool(group & told.topics) for group in wanted.groups), *(_has(told.words, one) for one in wanted.words)]
     return sum(found) / len(found) if found else 0.0
 
@@ -505,15 +528,21 @@ def doubts(asked: str, older: str, newer: str) -> bool:
     old, new, wanted = said(older), said(newer), question(asked)
     if old is None or new is None or new.is_plain or not (old.is_plain and old.is_statement and wanted.is_of_state):
         return False
-    return _coverage(wanted, old) >= max(_coverage(wanted, new), _LEAST_COVERAGE)
+    of_newer = _coverage(asked, newer)
+    return of_newer > 0 and _coverage(asked, older) >= max(of_newer, _LEAST_COVERAGE)
 
 
 _LEAST_COVERAGE: Final = 0.5
 
 
+@lru_cache(maxsize=4096)
+def _tokens(text: str) -> list[str]:
+    return _TOKEN.findall(text)
+
+
 def _frame(older: str, newer: str) -> str:
     """Return the words before the one span in which two texts differ; empty if they have less than half in common."""
-    old, new = (_TOKEN.findall(text) for text in (older, newer))
+    old, new = _tokens(older), _tokens(newer)
     before = after = 0
     while before < min(len(old), len(new)) and old[before] == new[before]:
         before += 1

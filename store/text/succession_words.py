@@ -130,8 +130,6 @@ NOW: Final = """
 """
 """Words that say that something is so now."""
 DOUBTS: Final = """
-    only_today$ just_today$ for_today$ temporarily$ for_now$ vorubergehend$ nur_heute$ fürs_erste$ temporalmente$ por_ahora$
-    provisoirement$ temporairement$ temporariamente$ por_enquanto$ 临时 暂时 这一次 就这次 这两天
     still$ another$ besides$ both$ additionally$ want$ wants$ hope$ hoping$ wish$ i_will$ next_year$ next_month$
     thinking_of$ considering$ might$ will_move$ would$ if$ unless$ planning$ perhaps$ almost$ nearly$ imagine$
     tempted$ dream$ dreamt$ dreaming$ pretend$ supposed$ suppose$  used_to$ back_in$ back_then$ years_ago$
@@ -150,6 +148,11 @@ DOUBTS: Final = """
     也 还是 仍 想 打算 计划 考虑 如果 要是 假如 差点 以前 小时候 可能 也许 听说 据说 希望 当年 那会儿 哈哈 准备 小说 扮演
 """
 """Words of a text that replaces nothing: it doubts, wishes, plans, plays, tells of the past, or adds a value."""
+TEMPORARY: Final = (
+    r"\b(?:only today|just today|for today|temporarily|for now|vorubergehend|nur heute|furs erste|temporalmente|por ahora"
+    r"|provisoirement|temporairement|temporariamente|por enquanto)\b|临时|暂时|这一次|就这次|这两天"
+)
+"""Words that say that something holds for a while, and not for good."""
 NEGATIONS: Final = (
     r"\b(?:did|do|does|was|were|has|have|is|are|am|will|would|can)(?: not|n't)\b|\b(?:won't|can't|never)\b"
     r"|\bnicht\b|\bne\b|\bn'|\bnao\b|\bnon\b|\bniet\b|没|并未|不会|不是|不在"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store.text.slots import Slot
-from store.text.succession import asked_topics, follows, topics_of
+from store.text.succession import asked_topics, doubts, follows, topics_of
 
 DENTIST = "Dr. Almond is my dentist."
 WHO = "Who's my dentist?"
@@ -40,6 +40,7 @@ def test_a_later_text_with_a_word_of_a_change_replaces_certainly(question: str, 
         'She wrote: "My dentist is Dr. Kettle now."',
         "My dentist is on holiday now.",
         "My eye doctor is Dr. Kettle now.",
+        "Dr. Kettle is my dentist for now.",
     ],
 )
 def test_doubts_other_persons_and_other_things_replace_nothing(newer: str) -> None:
@@ -76,3 +77,16 @@ def test_topics_find_what_shares_no_word_with_the_question() -> None:
     assert home in topics_of("We finally got the keys, so as of Saturday I'm in Norwich.")
     assert topics_of("My sister got the keys of her flat.") == []
     assert topics_of("If I move to Norwich, I need the keys of a flat.") == []
+
+
+@pytest.mark.parametrize(
+    ("newer", "expected"),
+    [
+        ("Should I switch dentists?", True),
+        ("I want to switch to another dentist, Dr. Kettle.", True),
+        ("Switched dentists, I go to Dr. Kettle on Mill Road now.", False),
+        ("I might buy a bicycle.", False),
+    ],
+)
+def test_a_newer_text_that_asks_or_plans_about_the_same_doubts(newer: str, *, expected: bool) -> None:
+    assert doubts(WHO, DENTIST, newer) is expected
