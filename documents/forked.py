@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess  # nosec B404: the server is our own module
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from typing import IO, Any, Final
@@ -17,6 +18,8 @@ import orjson
 
 MODULES: Final = frozenset({"documents.reader_child", "documents.text_child"})
 _START_SECONDS: Final = 30.0
+_RETRY_SECONDS: Final = 60.0
+"""How long a server that does not start is left alone."""
 
 
 class Forked:
@@ -56,20 +59,28 @@ class ReaderServer:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._retry_at = 0.0
         atexit.register(self.stop)
         os.register_at_fork(after_in_child=self._forget)
 
     def fork(self, module: str, file: IO[bytes], job: Mapping[str, Any]) -> Forked | None:
         """Return a child that reads a file; None if the server does not start."""
+        if time.monotonic() < self._retry_at:
+            return None
         message = orjson.dumps({**job, "module": module})
         for _attempt in range(2):  # a server that ended when it was idle is started again
             with suppress(OSError, ValueError):
                 return self._forked(message, file)
-            self.stop()
+            self._end()
+        self._retry_at = time.monotonic() + _RETRY_SECONDS  # such as on a kernel without `pidfd_open`
         return None
 
     def stop(self) -> None:
         """End the server and its children."""
+        self._end()
+        self._retry_at = 0.0
+
+    def _end(self) -> None:
         with self._lock:
             process, control = self._process, self._control
             self._process = self._control = None

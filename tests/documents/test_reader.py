@@ -219,9 +219,14 @@ def test_a_process_that_cannot_start_is_a_temporary_error(read: Read, monkeypatc
     monkeypatch.setattr(sys, "executable", "/absent/python")
     with pytest.raises(EngineUnavailable, match="could not be started"):
         read(b"<p>hello", mt.HTML)
+    server.stop()
     monkeypatch.setattr(sys, "executable", "/bin/true")
     with pytest.raises(EngineUnavailable, match="could not be started"):
         read(b"<p>hello", mt.HTML)
+    monkeypatch.undo()
+    assert read(b"<p>hello", mt.HTML).text == "hello", "a document is read without the server"
+    assert list(_started_by(os.getpid(), b"reader_server")) == []
+    server.stop()
 
 
 def test_a_slow_document_ends_at_the_time_limit(read: Read) -> None:
