@@ -93,7 +93,7 @@ class ReaderServer:
     def _forked(self, message: bytes, file: IO[bytes]) -> Forked:
         """Send a job and return its child. Raises: `OSError` or `ValueError` if the server has ended."""
         with ExitStack() as local, ExitStack() as remote:
-            near, far = socket.socketpair()
+            near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # two numbers are two messages
             remote.enter_context(far)
             local.enter_context(near)
             (output, output_end), (errors, errors_end) = os.pipe(), os.pipe()
