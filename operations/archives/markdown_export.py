@@ -41,13 +41,13 @@ def export_markdown(
     for user in users if user_pks is None else users.filter(pk__in=user_pks):
         done[user.user_id] = 0
         with consistent_read():
-            for day, memories in groupby(memories_of(user), key=_day_of):
+            for day, memories in groupby(_memories(user), key=_day_of):
                 file = folder / user.user_id / f"{day.isoformat()}.md"
                 file.parent.mkdir(exist_ok=True)
                 with file.open("w", encoding="utf-8", newline="\n") as opened:
                     opened.write(f"# {day.isoformat()}\n")
                     for memory in memories:
-                        opened.write(entry_of(memory))
+                        opened.write(_entry(memory))
                         done[user.user_id] += 1
                 report("Exporting memories", sum(done.values()), 0)
     detail = {"count": sum(done.values())}
@@ -59,12 +59,12 @@ def _day_of(memory: Memory) -> date:
     return readable.moment(memory.created_at_ms).date()
 
 
-def memories_of(user: MemoryUser) -> Iterator[Memory]:
+def _memories(user: MemoryUser) -> Iterator[Memory]:
     found = Memory.objects.filter(IS_LIVE, user=user).select_related("session")
     return found.order_by("created_at_ms", "pk").iterator(_BATCH_ROWS)
 
 
-def entry_of(memory: Memory) -> str:
+def _entry(memory: Memory) -> str:
     head = {
         "id": memory.memory_id,
         "created_at": isoformat(readable.moment(memory.created_at_ms)),

@@ -6,17 +6,18 @@ from typing import Any, Final
 import orjson
 from django import forms
 from django.core import signing
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
+from accounts.audit import record
 from core.errors import BadRequest
 from core.ids import user_id_form
 from operations import erase as erasure
-from operations import personal_export
+from operations import person_export
 from portal.access import Visit, actor_of, cookie_name, error_page, page, render, with_headers
 
 _RECEIPT_SALT: Final = "portal.receipt"
@@ -61,8 +62,10 @@ def everything(request: Visit) -> HttpResponseBase:
 def download(request: Visit) -> HttpResponseBase:
     """Send everything that is stored of the person: readable pages, data and files in one archive."""
     user = request.link.user
-    archive = personal_export.export(user.pk, actor=actor_of(request))
-    return FileResponse(archive, as_attachment=True, filename="my-memories.zip", content_type="application/zip")
+    record(actor_of(request), "user.export", user.user_id, user_id=user.user_id)
+    parts = person_export.export(user, person_export.Words.now(user.user_id))
+    headers = {"Content-Disposition": 'attachment; filename="my-memories.zip"'}
+    return StreamingHttpResponse(parts, content_type="application/zip", headers=headers)
 
 
 @page("GET", "POST")

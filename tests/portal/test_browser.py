@@ -147,7 +147,7 @@ def test_a_person_does_the_tasks_of_every_day(phone: Phone, lang: str, tmp_path:
             page.locator("form[action$='/download'] button").press("Enter")
         downloading.value.save_as(tmp_path / "all.zip")
         with zipfile.ZipFile(tmp_path / "all.zip") as archive:
-            assert "I drink green tea." in archive.read("memories.md").decode()
+            assert "I drink green tea." in archive.read("index.html").decode()
         # delete everything, keep the receipt
         page.goto(f"{phone.server.url}/portal/everything/erase")
         page.fill("#id_confirm", f"walker-{lang}")

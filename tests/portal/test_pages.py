@@ -210,12 +210,10 @@ def test_the_download_has_everything_of_the_person_alone(here: Visit, alice: Per
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         names = archive.namelist()
         content = b"".join(archive.read(name) for name in names)
-    assert "memories.md" in names
-    assert "data/profiles.jsonl" in names
-    assert "data/keys.jsonl" not in names
+    assert {"index.html", "memories.jsonl", "profiles.jsonl"} <= set(names)
     assert b"Alice lives in Lyon." in content
     assert OF_BOB.encode() not in content
-    assert "Exported a user" in here.get("/portal/looks")
+    assert "Exported all data of a user" in here.get("/portal/looks")
 
 
 def test_everything_is_deleted_once_the_person_has_typed_the_name(here: Visit, alice: Person, bob: Person) -> None:

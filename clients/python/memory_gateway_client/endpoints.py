@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from memory_gateway_client import models
-from memory_gateway_client.base_endpoints import FileEndpoints, ProfileEndpoints
+from memory_gateway_client.base_endpoints import FileEndpoints, ProfileEndpoints, UserEndpoints
 from memory_gateway_client.calls import Call, Page, bearer, call, page_of, parsed_as, versioned
 from memory_gateway_client.transports import Endpoint, Group, Listing, S
 
@@ -277,6 +277,50 @@ class Memories(Group[S]):
         )
 
     @Endpoint
+    def delete_many(
+        self,
+        filters: Mapping[str, Any],
+        *,
+        dry_run: bool | None = None,
+        expected_count: int | None = None,
+        reason: str | None = None,
+    ) -> Call[models.FilteredDeletion]:
+        """Move all memories of a scope that meet conditions to the trash, with one undo.
+
+        Call it with `dry_run=True`, then with the `count` of the answer as `expected_count`.
+        """
+        return call(
+            "POST",
+            "/memories/delete",
+            parsed_as(models.FilteredDeletion),
+            body={"filters": filters, "dry_run": dry_run, "expected_count": expected_count, "reason": reason}
+            | self._scope,
+            is_keyed=True,
+        )
+
+    @Endpoint
+    def deletion(self, deletion_id: UUID | str) -> Call[models.FilteredDeletion]:
+        """Get the state of a deletion that a worker carries out or undoes. It is kept for 30 days."""
+        return call(
+            "GET",
+            "/memories/delete/{deletion_id}",
+            parsed_as(models.FilteredDeletion),
+            ids={"deletion_id": deletion_id},
+        )
+
+    @Endpoint
+    def undo_deletion(self, deletion_id: UUID | str) -> Call[models.FilteredDeletion]:
+        """Restore what the deletion moved to the trash and what is still there."""
+        return call(
+            "POST",
+            "/memories/delete/{deletion_id}/undo",
+            parsed_as(models.FilteredDeletion),
+            ids={"deletion_id": deletion_id},
+            body={},
+            is_keyed=True,
+        )
+
+    @Endpoint
     def restore(
         self,
         memory_id: str,
@@ -520,7 +564,7 @@ class Profiles(ProfileEndpoints[S]):
         return call("GET", "/api/v1/memories/schema/{kind}", parsed_as(dict[str, Any]), ids={"kind": kind})
 
 
-class Users(Group[S]):
+class Users(UserEndpoints[S]):
     """Users: `client.users`."""
 
     @Endpoint
@@ -563,6 +607,11 @@ class Users(Group[S]):
             body={"frame_origin": frame_origin},
             headers={"Authorization": bearer(provisioning_token)},
         )
+
+    @Listing
+    def audit(self, *, page_size: int = 100) -> Call[Page[models.AuditEventOut]]:
+        """List who read or changed the user's data, and when. Operators are named by role and number."""
+        return call("GET", "/users/me/audit", page_of(models.AuditEventOut, "events"), params={"limit": page_size})
 
 
 class Keys(Group[S]):

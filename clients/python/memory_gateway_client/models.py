@@ -22,6 +22,8 @@ __all__ = [
     "AddedMessages",
     "ApiHealth",
     "Attachment",
+    "AuditActor",
+    "AuditEventOut",
     "BulkResult",
     "CalledFunction",
     "Category",
@@ -43,6 +45,7 @@ __all__ = [
     "FactOut",
     "FieldProblem",
     "FileReading",
+    "FilteredDeletion",
     "FlushBackend",
     "Flushed",
     "FlushedMessages",
@@ -515,13 +518,13 @@ class BulkResult(Model):
     id: str | None = None
     """The id of the memory. Absent for an error."""
     action: str | None = None
-    """Whether it was created, updated or left as it was. Absent for an error."""
+    """The effect: created, updated or left as it was. Absent for an error."""
     redacted: dict[str, int] | None = None
     """The number of values that were masked, by kind. Absent if there are none."""
     code: str | None = None
     """The error for programs. Absent without one."""
     detail: str | None = None
-    """What happened and what to do. Absent without an error."""
+    """The error and its remedy. Absent without an error."""
     errors: list[FieldProblem] | None = None
     """The invalid fields of the fact. Absent without an error."""
 
@@ -597,6 +600,21 @@ class SenderDeletion(Model):
     """The sender."""
     deleted_count: int
     """The number of memories that this request moved to the trash."""
+
+
+class FilteredDeletion(Model):
+    """A dry run, or a deletion of memories by a filter."""
+
+    deletion_id: str | None
+    """The id by which the deletion is undone; null for a dry run."""
+    status: str
+    """`running` and `undoing`: a worker continues, also after a restart."""
+    count: int
+    """The number of memories that match."""
+    deleted: int
+    """The number of memories that were moved to the trash."""
+    by_category: dict[str, int] | None = None
+    """Only of a dry run: the number of memories by category."""
 
 
 class RestoredMemory(Model):
@@ -772,30 +790,30 @@ class ReadingNote(Model):
     """Something that was left out of a file's text, or is doubtful."""
 
     code: str
-    """What it is, for programs."""
+    """The kind of note, for programs."""
     count: int
-    """How many pages, parts, images or words; of a text that was cut, the limit."""
+    """The number of pages, parts, images or words; of a text that was cut, the limit."""
     names: list[str]
     """Page numbers or names of parts, at most 20."""
     message: str
-    """What it is, in words."""
+    """The note in words."""
 
 
 class FileReading(Model):
     """The report on the reading of a file."""
 
     parser: str
-    """What read the file."""
+    """The name of the parser that read the file."""
     characters: int
     """The length of its text."""
     pages: int | None
     """The number of its pages or slides; null if it has none."""
     pages_read: int | None
-    """How many of them were read."""
+    """The number of pages that were read."""
     encoding: str | None = None
     """The encoding of a text; null for other formats."""
     certainty: float | None = None
-    """How certain the encoding is, from 0 to 1; 1 if it is declared or has no rival."""
+    """The certainty of the encoding or the recognized text, from 0 to 1; 1 if nothing else is possible."""
     is_partial: bool
     """True if text of the file is missing."""
     notes: list[ReadingNote]
@@ -993,6 +1011,48 @@ class NewPortalLink(Model):
     """How long the pages can be used once they are opened."""
 
 
+class AuditActor(Model):
+    """The actor. Operators have a role and a number that stays; their name only if an administrator entered one."""
+
+    kind: str
+    """The kind of actor; `token`: OpenClaw's token of an operator."""
+    key_id: str | None
+    """The id of the user's key; null for other actors."""
+    role: str | None
+    """The operator's role."""
+    number: int | None
+    """The operator's number; null for one who was deleted."""
+    name: str | None
+    """The operator's full name, if one is entered."""
+
+
+class AuditEventOut(Model):
+    """An event about the user's data."""
+
+    event_id: int
+    """The id of the event."""
+    at: datetime
+    """When it happened."""
+    action: str
+    """The action, such as `memory.delete`."""
+    kind: str
+    """The kind of the action."""
+    by: AuditActor
+    """Who did it."""
+    subject_type: str
+    """The type of what it was done to."""
+    subject_id: str | None
+    """Its id; null if the event also concerns other users."""
+    count: int
+    """How often it happened until `last_at`."""
+    last_at: datetime | None
+    """When it happened last; null if only once."""
+    address: str | None
+    """The network address of the user's key; else null."""
+    detail: dict[str, Any]
+    """More about it, without texts; empty for operators."""
+
+
 class Key(Model):
     """An API key without its plain text."""
 
@@ -1005,7 +1065,7 @@ class Key(Model):
     expires_at: datetime | None
     """When the key expires; null for never."""
     scopes: list[str] | None = None
-    """What the key may do; null for everything but `controls`."""
+    """The scopes of the key; null for everything but `controls`."""
     app_id: str | None = None
     """The only application that it reads and writes."""
     agent_id: str | None = None
@@ -1034,7 +1094,7 @@ class NewKey(Model):
     expires_at: datetime | None
     """When the key expires; null for never."""
     scopes: list[str] | None = None
-    """What the key may do; null for everything but `controls`."""
+    """The scopes of the key; null for everything but `controls`."""
     app_id: str | None = None
     """The only application that it reads and writes."""
     agent_id: str | None = None
@@ -1123,7 +1183,7 @@ class FactItem(Model):
     """A fact of a bulk request."""
 
     text: str
-    """What to remember. Store one thing at a time, in words that need no context."""
+    """The text to remember. Store one thing at a time, in words that need no context."""
     category: Category | None = None
     """The kind of memory. Absent: `user_memory_fact`."""
     importance: float | None = None
