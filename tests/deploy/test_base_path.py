@@ -1,4 +1,4 @@
-"""A gateway that a proxy serves below a path, over https and on a port of its own."""
+"""A gateway that a proxy serves below a path, over https and on another port."""
 
 from __future__ import annotations
 
