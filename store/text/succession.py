@@ -322,8 +322,8 @@ _MORE_DOUBT = re.compile(
 )
 _BESIDE = re.compile(r"\b(?:with|con|mit|avec|com|like|for|to|fur|para|pour) (?:\w+ )?\w+")
 _FIRST_NAME = re.compile(
-    r"([A-Z][a-z]+) (?:has|is|was|got|just|now|lives|works|moved|started|quit|left|switched|bought|sold|changed|joined|turned|drives"
-    r"|ist|hat|wohnt|arbeitet|fahrt|se|ha|vive|trabaja|est|a|habite|travaille|mora|trabalha|foi|agora)\b"
+    r"([A-Z][a-z]+)(?: (?:from|at|in|of|next|aus|von|vom|bei|de|del|da|do|du|des) [^,.;]{2,40}?)? (?:has|is|was|got|just|now|lives|works|goes|moved|started|quit|left|switched|bought|sold|changed|joined|turned|drives"
+    r"|ist|hat|wohnt|arbeitet|f\u00e4hrt|se|ha|vive|trabaja|est|a|habite|travaille|mora|trabalha|foi|agora)\b"
 )
 _NAMED_OTHER = re.compile(
     r"\b(?:sister|brother|son|daughter|friend|colleague|cousin|uncle|aunt|dog|cat|Schwester|Bruder|Sohn|Tochter|hija|hijo|hermano"

@@ -258,7 +258,7 @@ def test_pagination_goes_both_ways_and_jumps_to_a_day(panel: Panel) -> None:
 
 
 def test_filters_chips_and_tabs_are_in_the_address(panel: Panel) -> None:
-    with panel.open("list/") as (page, _observed):
+    with panel.open("list/?tab=user") as (page, _observed):
         page.click(".mg-filters summary")
         page.fill("#f-user", "lin.wei")
         page.fill("#f-importance_min", "0.9")
@@ -288,7 +288,7 @@ def test_words_are_found_and_marked_across_users_and_within_one(panel: Panel) ->
         page.locator("tbody summary").click()
         expect(page.locator("tbody .mg-text mark")).to_have_count(1200)
         page.goto(panel.address("list/?tab=full&q=warranty"))
-        expect(page.locator(".mg-batch mark >> nth=0")).to_have_text("warranty")
+        expect(page.locator("tbody mark >> nth=0")).to_have_text("warranty")
         assert observed.errors == []
 
 

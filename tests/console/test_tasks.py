@@ -154,7 +154,7 @@ def change_a_profile(on: Clicks) -> None:
 
 def read_a_conversation(on: Clicks) -> None:
     on.find("maria.keller")
-    on.click("a:has-text('chat:planning')")
+    on.click("tr:has-text('chat:planning') a")
     on.expect_text("Note 59 of the planning round")
 
 

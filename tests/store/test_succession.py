@@ -33,6 +33,7 @@ def test_a_later_text_with_a_word_of_a_change_replaces_certainly(question: str, 
     [
         "My sister switched dentists, she goes to Dr. Kettle now.",
         "Ella's dentist is Dr. Kettle now.",
+        "Tom from my climbing group goes to Dr. Kettle now.",
         "Should I switch dentists?",
         "I want to switch to another dentist, Dr. Kettle.",
         "I almost switched dentists to Dr. Kettle.",
