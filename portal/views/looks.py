@@ -20,6 +20,7 @@ _LOOKS: Final = Q(kind=AuditEvent.Kind.READ) | Q(
         "archive.export",
         "archive.download",
         "memory.export",
+        "user.export",
         "portal_link.create",
         "portal_link.open",
         "key.reveal",

@@ -454,6 +454,7 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
         new.is_temporary
         or not new.all_words - old.all_words - wanted.all_words
         or (not new.signal and old.all_words <= new.all_words)
+        or (not new.ends and new.words <= old.words)  # it says the same value again
     ):
         return None
     if old.beginnings.isdisjoint(new.beginnings) and old.topics.isdisjoint(new.topics):

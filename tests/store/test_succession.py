@@ -53,6 +53,11 @@ def test_questions_about_events_and_reasons_have_no_newer_answer(question: str) 
     assert follows(question, DENTIST, "I have a new dentist, Dr. Kettle.") is None
 
 
+def test_the_same_value_said_again_replaces_nothing() -> None:
+    assert follows("Where do I live?", "I live in Ulm.", "I moved to Ulm.") is None
+    assert follows("Where do I live?", "I live in Ulm.", "I moved to Bonn.") is not None
+
+
 THEME = "Which editor theme does the user prefer?"
 PHONE = "What is the user's phone number?"
 
