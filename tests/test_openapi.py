@@ -225,6 +225,10 @@ def _fit(case: Any) -> None:
         # No pattern says which characters Unicode has assigned, and which can be seen.
         object.__setattr__(case, "body", {**case.body, "user_id": case.body["user_id"].encode().hex()[:64]})
         return
+    if case.operation.path == "/memories/delete":
+        # Only the answer to a dry run says the count to expect, and a deletion needs a condition.
+        body = {"filters": {"category": "user_memory_fact"}, "dry_run": True}
+        object.__setattr__(case, "body", {**case.body, **body})
     case.headers.pop("If-Match", None)
     if "Idempotency-Key" in case.headers:
         case.headers["Idempotency-Key"] = str(uuid4())
@@ -257,6 +261,7 @@ def _without_removals(part: Any) -> Any:
 
 
 TOMORROW = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+FACT = {"tags": "red", "metadata": {"source": "crm"}, "external_id": "crm-1", "expires_at": TOMORROW}
 FREE = {"/memories/add": {"session_id"}, "/memories/flush": {"session_id"}}
 FITTING: dict[str, Callable[[Any], Any]] = {
     "user_id": lambda _: None,
@@ -278,6 +283,7 @@ FITTING: dict[str, Callable[[Any], Any]] = {
     "session_id": lambda _: None,
     "messages": lambda messages: [_said_by_alice(message) for message in messages],
     "participants": lambda people: [{**one, "id": one["id"].encode().hex()[:64]} for one in people or []],
+    "args": lambda args: {**args, **{name: value for name, value in FACT.items() if name in args}},
     "app_id": lambda _: None,
     "project_id": lambda _: None,
     "source_uri": lambda _: "minio://bucket/contract.txt",

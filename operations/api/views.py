@@ -145,7 +145,7 @@ class FilteredDeletionViewSet(ViewSet):
         operation_id="get_deletion",
         summary="Get a deletion by a filter",
         parameters=[_DELETION_ID, *query_parameters(AuthenticatedQuery)],
-        responses={200: success(FilteredDeletion, "The deletion."), **problems(404)},
+        responses={200: success(FilteredDeletion, "The deletion."), **problems(404, 422)},
     )
     def retrieve(self, request: Request, deletion_id: UUID) -> Response:
         """Get the state of a deletion that a worker carries out or undoes. It is kept for 30 days."""
@@ -189,7 +189,7 @@ class PersonViewSet(ViewSet):
             (200, "application/zip"): OpenApiResponse(
                 OpenApiTypes.BINARY, "The archive.", [OpenApiExample("Example", "PK")]
             ),
-            **problems(),
+            **problems(422),
         },
     )
     def export(self, request: Request) -> HttpResponseBase:

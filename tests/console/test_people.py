@@ -18,6 +18,7 @@ from resources.models import Resource
 from tests.conftest import Person
 from tests.console.people import remember
 from tests.console.test_operators import member
+from tests.roles import create_roles
 
 pytestmark = pytest.mark.django_db
 USERS = "/admin/memory/users/"
@@ -52,6 +53,7 @@ def test_an_operator_edits_what_is_known_of_a_person(admin_client: Client, alice
 
 
 def test_viewers_see_people_and_do_not_edit_them(alice: Person) -> None:
+    create_roles()
     describe(alice, **MELANIE)
     viewer = member("Viewer", "vera")
     page = viewer.get(f"{USERS}{alice.user_pk}/").content.decode()

@@ -63,6 +63,7 @@ def others(rows: dict[str, Any], operator: requests.Session, base: str) -> dict[
         "palette-memory": "find/?part=1&q=LT-40",
         "job-of-user": f"jobs/{rows['export_job']}/",
         "download": f"jobs/{rows['export_job']}/download/",
+        "users-csv": "users/export/",
         "audit-all": "audit/?tab=all",
         "audit-of-user": "audit/?tab=all&user=lin.wei",
         "audit-export": "audit/export/?tab=all&format=json",
@@ -89,7 +90,7 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visits]:
             address = path if path.startswith("http") else f"{server.url}/admin/memory/{path}"
             answer = operator.get(address)
             is_page = answer.headers.get("Content-Type", "").startswith("text/html")
-            is_text = is_page or "json" in answer.headers.get("Content-Type", "")
+            is_text = is_page or any(kind in answer.headers.get("Content-Type", "") for kind in ("json", "csv"))
             text = shown.visible_text(answer.text) if is_page else answer.text if is_text else ""
             found.requests[name] = answer.headers["X-Request-Id"]
             found.users[name] = shown.users_shown(text, marks)

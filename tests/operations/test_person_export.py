@@ -23,7 +23,7 @@ from operations import person_export
 from store.models import Memory
 from tests.conftest import Person, make_person
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)  # files are read in another thread
 
 ACTOR = Actor.command("tests")
 
