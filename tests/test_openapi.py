@@ -89,7 +89,12 @@ DOCUMENTED = {
 }
 # A form has no types to get wrong: everything is text. OpenClaw's tools take nearly everything that a model writes, and
 # messages more than one dialect.
-LENIENT = {("post", "/resources"), ("post", "/tools/invoke"), ("post", "/memories/add")}
+LENIENT = {
+    ("post", "/resources"),
+    ("post", "/tools/invoke"),
+    ("post", "/memories/add"),
+    ("post", "/memories/bulk"),  # each fact has its own result
+}
 # Any ETag is well-formed, and no random one is the present one; too long a text may be too much altogether.
 CHECKS = ChecksConfig(
     positive_data_acceptance=PositiveDataAcceptanceConfig(
@@ -267,6 +272,7 @@ FITTING: dict[str, Callable[[Any], Any]] = {
     "user_id": lambda _: None,
     "user_key": lambda _: None,
     "sender_id": lambda _: "bob",
+    "frame_origin": lambda _: None,
     "cursor": lambda _: None,
     "expires_at": lambda _: TOMORROW,
     "method": lambda method: method if method in {"keyword", "hybrid"} else None,
@@ -320,6 +326,11 @@ def _seeded(operation: Any, person: Person) -> dict[str, str] | None:
         return None
     if operation.path.startswith("/api/v1/memories/"):
         return _seeded_profile(operation.path, person)
+    if operation.path.startswith("/memories/delete/"):
+        body = {"filters": {"category": "user_memory_fact"}, "dry_run": True}
+        count = person.client.post("/memories/delete", body, "application/json").json()["count"]
+        body |= {"dry_run": False, "expected_count": count}
+        return {"deletion_id": person.client.post("/memories/delete", body, "application/json").json()["deletion_id"]}
     if operation.path.startswith("/webhooks/"):
         Webhook.objects.all().delete()
         body = {"url": "https://hooks.example.com/memory"}
