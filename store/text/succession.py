@@ -438,6 +438,8 @@ _BIAS: Final = -4.9
 _LIKELY: Final = -1.5
 _SURE: Final = 0.0
 """The least evidence for a link, and for one that may leave the older text out."""
+_TOLD, _OF_TALK = 70, 2.5
+"""Talk shares words by chance: from so many characters on, so much more evidence is asked for (`benchmarks retrieval`)."""
 _LESS: Final = 0.3
 """A newer text that covers so much less of the question may be of another thing."""
 
@@ -462,6 +464,8 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     frame = _frame(older, newer)
     signs = _signs(wanted, old, new, frame) | _signs_of_coverage(_coverage(asked, older), _coverage(asked, newer))
     evidence = _BIAS + sum(EVIDENCE[sign] * present for sign, present in signs.items())
+    if max(len(older), len(newer)) > _TOLD:
+        evidence -= _OF_TALK
     if evidence < _LIKELY or not _is_of_one_subject(wanted, old, new, older, newer):
         return None
     relation = next(iter(sorted(wanted.topics & new.topics)), " ".join(sorted(wanted.words & new.words)) or "value")
