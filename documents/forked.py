@@ -19,7 +19,7 @@ import orjson
 MODULES: Final = frozenset({"documents.reader_child", "documents.text_child"})
 _START_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = 60.0
-"""How long a server that does not start is left alone."""
+"""The time for which a server that does not start is left alone."""
 
 
 class Forked:

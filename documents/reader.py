@@ -30,7 +30,7 @@ HEADING_CHARACTERS: Final = 200
 """The longest heading that is stored with each passage; longer ones are cut, but not in the text."""
 
 _FOLDED: Final = re.compile(r"\r?\n[ \t]")
-"""Where a long line of a calendar or an address card goes on."""
+"""A break in a long line of a calendar or an address card."""
 MAX_CHILDREN: Final = min(max(2, os.cpu_count() or 1), 4)
 """The most concurrent children: one per CPU core up to four, because each may use half a gigabyte of memory."""
 _slots: Final = FairSemaphore(MAX_CHILDREN)

@@ -1231,7 +1231,7 @@ export interface components {
              * @enum {string}
              */
             kind: "change" | "read" | "sign_in";
-            /** @description Who did it. */
+            /** @description The actor. */
             by: components["schemas"]["AuditActor"];
             /**
              * Subject Type
@@ -1247,7 +1247,7 @@ export interface components {
             subject_id: string | null;
             /**
              * Count
-             * @description How often it happened until `last_at`.
+             * @description The number of times that it happened until `last_at`.
              * @example 1
              */
             count: number;
@@ -2500,7 +2500,7 @@ export interface components {
             action: "original" | "override" | "override_undo" | "delete" | "expire" | "restore" | "superseded";
             /**
              * By
-             * @description Who did it: `key`, `token`, `operator`, `person`, `command`, `system` or `engine`; empty if unknown.
+             * @description The kind of actor: `key`, `token`, `operator`, `person`, `command`, `system` or `engine`; empty if unknown.
              * @example key
              */
             by: string;
@@ -3148,7 +3148,7 @@ export interface components {
             expires_at: string;
             /**
              * Session Seconds
-             * @description How long the pages can be used once they are opened.
+             * @description The seconds for which the opened pages can be used.
              * @example 1800
              */
             session_seconds: number;

@@ -68,13 +68,13 @@ class AuditEventOut(BaseModel):
     at: Time = Field(description="When it happened.")
     action: str = Field(description="The action, such as `memory.delete`.", examples=["user.export"])
     kind: Literal["change", "read", "sign_in"] = Field(description="The kind of the action.", examples=["change"])
-    by: AuditActor = Field(description="Who did it.")
+    by: AuditActor = Field(description="The actor.")
     subject_type: str = Field(description="The type of what it was done to.", examples=["user"])
     subject_id: str | None = Field(
         description="Its id; null if the event also concerns other users.",
         examples=["u_123"],
     )
-    count: int = Field(description="How often it happened until `last_at`.", examples=[1])
+    count: int = Field(description="The number of times that it happened until `last_at`.", examples=[1])
     last_at: Time | None = Field(description="When it happened last; null if only once.", examples=[None])
     address: str | None = Field(description="The network address of the user's key; else null.", examples=["127.0.0.1"])
     detail: dict[str, Any] = Field(description="More about it, without texts; empty for operators.", examples=[{}])

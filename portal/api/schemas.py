@@ -25,4 +25,4 @@ class NewPortalLink(BaseModel):
         examples=["https://memory.example.org/portal/open/upl_4pXn2Zr8Tq6vWs1Yb3Kd5Mf7Hj9Lc0Ga2Ne4Ru6Ti8o"],
     )
     expires_at: Time = Field(description="When the link stops working if it is not opened: in ten minutes.")
-    session_seconds: int = Field(description="How long the pages can be used once they are opened.", examples=[1800])
+    session_seconds: int = Field(description="The seconds for which the opened pages can be used.", examples=[1800])

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,6 +37,13 @@ def test_every_setting_exists() -> None:
     for service in ("gateway", "prepare", "worker"):
         named = {name for name in SERVICES[service]["environment"] if not name.startswith("AWS_")}
         assert named <= settings.env.names | {"TMPDIR"}
+
+
+def test_the_image_gets_every_package_of_the_wheel() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+    allowed = (PROJECT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert [one for one in packages if f"!{one}" not in allowed] == []
 
 
 def test_the_gateways_trust_the_network_of_the_proxy_only() -> None:

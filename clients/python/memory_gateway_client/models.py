@@ -537,7 +537,7 @@ class MemoryEvent(Model):
     action: str
     """What happened. `original` is the text before the first override."""
     by: str
-    """Who did it: `key`, `token`, `operator`, `person`, `command`, `system` or `engine`; empty if unknown."""
+    """The kind of actor: `key`, `token`, `operator`, `person`, `command`, `system` or `engine`; empty if unknown."""
     override_id: str | None = None
     """The id of the override."""
     tombstone_id: str | None = None
@@ -1008,7 +1008,7 @@ class NewPortalLink(Model):
     expires_at: datetime
     """When the link stops working if it is not opened: in ten minutes."""
     session_seconds: int
-    """How long the pages can be used once they are opened."""
+    """The seconds for which the opened pages can be used."""
 
 
 class AuditActor(Model):
@@ -1038,13 +1038,13 @@ class AuditEventOut(Model):
     kind: str
     """The kind of the action."""
     by: AuditActor
-    """Who did it."""
+    """The actor."""
     subject_type: str
     """The type of what it was done to."""
     subject_id: str | None
     """Its id; null if the event also concerns other users."""
     count: int
-    """How often it happened until `last_at`."""
+    """The number of times that it happened until `last_at`."""
     last_at: datetime | None
     """When it happened last; null if only once."""
     address: str | None

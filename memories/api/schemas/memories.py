@@ -349,8 +349,8 @@ class HistoryEvent(BaseModel):
         description="What happened. `original` is the text before the first override.", examples=["delete"]
     )
     by: str = Field(
-        description="Who did it: `key`, `token`, `operator`, `person`, `command`, `system` or `engine`; empty if "
-        "unknown.",
+        description="The kind of actor: `key`, `token`, `operator`, `person`, `command`, `system` or `engine`; empty "
+        "if unknown.",
         examples=["key"],
     )
     override_id: str | None = Field(None, description="The id of the override.")
