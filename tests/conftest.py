@@ -26,6 +26,7 @@ from store.types import Owner
 from tests import everos as real_everos
 from tests import object_store
 from tests.object_store import Bucket
+from tests.server import drop_migrated_database, migrated_database, migrated_file
 
 # The time per example depends on the machine.
 settings.register_profile("any machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -108,6 +109,27 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {TESTS.parent / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        drop_migrated_database()
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """Let Django migrate the copied file, which has nothing left to do, instead of a new one."""
+    return connection.vendor == "sqlite"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Begin with a copy of what one process of this run has migrated."""
+    test_database = connection.settings_dict["TEST"]
+    if connection.vendor == "sqlite":
+        shutil.copyfile(migrated_file(), test_database["NAME"])
+    else:
+        test_database["TEMPLATE"] = migrated_database()
 
 
 @pytest.fixture(scope="session")

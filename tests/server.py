@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import os
 import random
 import re
@@ -219,26 +220,50 @@ def own_database(data_dir: Path, original: RunningServer | None = None) -> str:
         copied = original.data_dir / DATABASE_FILE if original else migrated_file()
         shutil.copyfile(copied, data_dir / DATABASE_FILE)
         return ""
-    template = _name(original.env["DATABASE_URL"]) if original else _migrated_database()
+    template = _name(original.env["DATABASE_URL"]) if original else migrated_database()
     return _create_database("mg_server", template=template)
 
 
 @cache
 def migrated_file() -> Path:
-    """A SQLite file that is migrated once and copied for each server."""
-    folder = Path(tempfile.mkdtemp(prefix="memory-gateway-tests-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    _migrate(server_environment(folder, ""))
+    """A SQLite file that one process of a test run migrates, for all of them to copy."""
+    folder = Path(os.environ["TESTS_FOLDER"], "template")
+    with _first_of_the_run() as first:
+        if first:
+            folder.mkdir()
+            _migrate(server_environment(folder, ""))
     return folder / DATABASE_FILE
 
 
 @cache
-def _migrated_database() -> str:
-    """The same for PostgreSQL: the name of a template."""
-    url = _create_database("mg_template", template="template1")
-    with tempfile.TemporaryDirectory() as folder:
-        _migrate(server_environment(Path(folder), url))
-    return _name(url)
+def migrated_database() -> str:
+    """The same for PostgreSQL: the name of a template, which `drop_migrated_database` drops."""
+    url = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{_template_name()}").geturl()
+    with _first_of_the_run() as first, tempfile.TemporaryDirectory() as folder:
+        if first:
+            _administer(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_template_name())))
+            _migrate(server_environment(Path(folder), url))
+    return _template_name()
+
+
+def drop_migrated_database() -> None:
+    """Drop the template of this run if there is one."""
+    if os.environ.get("DATABASE_URL", "").startswith("postgres"):
+        _administer(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(_template_name())))
+
+
+def _template_name() -> str:
+    return f"mg_template_{Path(os.environ['TESTS_FOLDER']).name.rpartition('-')[2]}"
+
+
+@contextlib.contextmanager
+def _first_of_the_run() -> Iterator[bool]:
+    """Let one process in at a time, and say whether it is the first one that comes through."""
+    with Path(os.environ["TESTS_FOLDER"], "template.lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.seek(0)
+        yield not lock.read()
+        lock.write("made")
 
 
 def _name(url: str) -> str:

@@ -1,6 +1,8 @@
 """The project's settings with a data folder of the test run's own; a developer's `.env` and environment stay out."""
 
+import atexit
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -8,7 +10,12 @@ from pathlib import Path
 os.environ.setdefault("DEPLOYED_BACKEND_BASE_URL", os.environ.get("MEMORY_GATEWAY_BACKEND_BASE_URL", ""))
 for _name in [name for name in os.environ if name.startswith("MEMORY_GATEWAY_")]:
     del os.environ[_name]
-_DATA = Path(tempfile.mkdtemp(prefix="memory-gateway-tests-"))
+# One folder for all processes of a run: the first one, which starts the others, removes it.
+RUN_FOLDER = "TESTS_FOLDER"
+if RUN_FOLDER not in os.environ:
+    os.environ[RUN_FOLDER] = tempfile.mkdtemp(prefix="memory-gateway-tests-")
+    atexit.register(shutil.rmtree, os.environ[RUN_FOLDER], ignore_errors=True)
+_DATA = Path(tempfile.mkdtemp(dir=os.environ[RUN_FOLDER]))
 os.environ["MEMORY_GATEWAY_ENV_FILE"] = ""
 os.environ["MEMORY_GATEWAY_DB_PATH"] = str(_DATA / "memory_gateway.sqlite3")
 os.environ["MEMORY_GATEWAY_STORAGE_DIR"] = str(_DATA / "storage")
