@@ -90,6 +90,23 @@ LONGEST = (
     "tests/webhooks/test_api.py",
 )
 
+# What takes long here depends on the database, so that it runs on PostgreSQL too.
+LONG_ON_EACH_DATABASE = (
+    "tests/fleet",
+    "tests/memory_gateway/test_database_version.py",
+    "tests/operations/test_backup.py",
+    "tests/operations/test_erase.py",
+    "tests/operations/test_kills.py",
+    "tests/operations/test_reembed.py",
+    "tests/operations/test_upgrade.py",
+    "tests/operations/test_worker_processes.py",
+    "tests/remote",
+    "tests/resources/test_kills.py",
+    "tests/store",
+    "tests/trust/test_killed_workers.py",
+    "tests/upgrade",
+)
+
 TESTS = Path(__file__).resolve().parent
 SHARED = TESTS.parent.parent / "shared"
 
@@ -103,6 +120,11 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.path.relative_to(TESTS.parent).as_posix().startswith(LONG_ON_EACH_DATABASE):
+        item.add_marker(pytest.mark.database)
 
 
 @pytest.hookimpl(trylast=True)
