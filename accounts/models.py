@@ -1,3 +1,4 @@
+import secrets
 import uuid
 from dataclasses import dataclass
 from typing import ClassVar
@@ -343,6 +344,82 @@ class PortalLink(CheckedModel):
 
     def __str__(self) -> str:
         return str(self.pk)
+
+
+def new_salt() -> str:
+    """Return a random salt for the digests of one user."""
+    return secrets.token_hex(16)
+
+
+class Controls(CheckedModel):
+    """What a person lets the gateway keep; there is a row once they have limited it. See `accounts.controls`.
+
+    `salt` is that of the digests of refused messages.
+    """
+
+    user = models.OneToOneField(
+        MemoryUser, models.CASCADE, verbose_name=_("user"), primary_key=True, related_name="controls"
+    )
+    salt = models.CharField(_("salt"), max_length=32, default=new_salt, editable=False)
+
+    class Meta:
+        verbose_name = _("controls of a user")
+        verbose_name_plural = _("controls of users")
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
+class Pause(CheckedModel):
+    """A span of time in which nothing of a source is kept; `ended_at` is null while it lasts.
+
+    `actor_kind` and `actor` began it, as in the audit trail.
+    """
+
+    class Source(models.TextChoices):
+        CHATS = "chats", _("Conversations")
+        FILES = "files", _("Files")
+        AGENTS = "agents", _("What agents note")
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="pauses", db_index=False)
+    source = models.CharField(_("source"), max_length=8, choices=Source)
+    began_at = models.DateTimeField(_("began at"))
+    ended_at = models.DateTimeField(_("ended at"), null=True)
+    actor_kind = models.CharField(_("actor type"), max_length=16)
+    actor = models.CharField(_("actor"), max_length=150, blank=True)
+
+    class Meta:
+        verbose_name = _("pause")
+        verbose_name_plural = _("pauses")
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(fields=["user", "source", "began_at"], name="pause_of_user"),
+            models.UniqueConstraint(
+                fields=["user", "source"], condition=models.Q(ended_at__isnull=True), name="pause_open_of_user"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.source
+
+
+class RefusedMessage(CheckedModel):
+    """The salted digest of a message that was refused during a pause, so that it is not stored when it is repeated."""
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+", db_index=False)
+    digest = models.CharField(_("digest"), max_length=64)
+    refused_at = models.DateTimeField(_("refused at"))
+
+    class Meta:
+        verbose_name = _("refused message")
+        verbose_name_plural = _("refused messages")
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint(fields=["user", "digest"], name="refused_message_of_user")]
+        indexes = [models.Index(fields=["refused_at"], name="refused_message_by_time")]
+
+    def __str__(self) -> str:
+        return self.digest
 
 
 class AuditEvent(models.Model):

@@ -27,6 +27,8 @@ EventType = Literal[
     "memory.restored",
     "memory.overridden",
     "memory.override_undone",
+    "user.paused",
+    "user.resumed",
 ]
 
 changed = Signal()

@@ -17,11 +17,14 @@ from django.db.models import Model, Q, QuerySet
 from accounts.models import (
     AuditEvent,
     AuditSubject,
+    Controls,
     IdempotencyKey,
     MemoryUser,
     OAuthConnection,
     OAuthToken,
+    Pause,
     PortalLink,
+    RefusedMessage,
     RpcToken,
     UserKey,
 )
@@ -149,6 +152,12 @@ ATTACHMENTS = Table(
     change_paths=lambda row, change: {**row, "internal_uri": change(row["internal_uri"])},
 )
 EXTERNAL_IDS = Table(name="external_ids", model=ExternalId)
+CONTROLS: tuple[Table, ...] = (
+    Table(name="controls", model=Controls),
+    Table(name="pauses", model=Pause, order=("began_at", "source")),
+    Table(name="refused_messages", model=RefusedMessage, order=("refused_at", "digest")),
+)
+"""What a person lets the gateway keep. Of two states, an import keeps the stricter one."""
 EXPORTED, IMPORTED = "archive.export", "archive.import"
 
 
@@ -176,6 +185,7 @@ AUDIT = Table(
 PORTABLE: tuple[Table, ...] = (
     USER,
     KEYS,
+    *CONTROLS,
     SESSIONS,
     MEMORIES,
     EXTERNAL_IDS,

@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from django_tasks import task
 
-from accounts import audit, expiry, idempotency, oauth, oidc, portal_links, sessions, sign_in
+from accounts import audit, controls, expiry, idempotency, oauth, oidc, portal_links, sessions, sign_in
 from accounts.audit import Actor
 from core.background.tasks import PROCESS, Round, in_each_process, in_threads, periodic
 from core.persistence import database_errors
@@ -44,6 +44,7 @@ def clean_up(run: Round) -> int:
     """Finish erasures; remove what is old or has no row. Return the number of removed files."""
     now = run.clock()
     idempotency.forget_old(now)
+    controls.forget_old(now)
     audit.add_missing_subjects(now)
     may_purge = purge.may_purge(now)
     if may_purge:

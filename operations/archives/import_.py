@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import DataError, IntegrityError, transaction
 from django.db.models import Model
 
+from accounts import controls
 from accounts.audit import Actor, record
 from accounts.models import AuditSubject, MemoryUser, UserKey
 from accounts.services import require_no_alias
@@ -31,7 +32,20 @@ from operations.archives.repairs import storable_row
 from operations.archives.serialization import Loader, fields_of
 from operations.cleanup import purge
 from operations.commands import Report, no_report
-from operations.tables import AUDIT, EXTERNAL_IDS, IMPORTED, KEYS, MEMORIES, OUTBOX, PORTABLE, RESENDS, USER, Row, Table
+from operations.tables import (
+    AUDIT,
+    CONTROLS,
+    EXTERNAL_IDS,
+    IMPORTED,
+    KEYS,
+    MEMORIES,
+    OUTBOX,
+    PORTABLE,
+    RESENDS,
+    USER,
+    Row,
+    Table,
+)
 from store import writes
 from store.models import Memory, State
 from store.types import Owner
@@ -79,6 +93,7 @@ class _Replaced:
     keys: list[UserKey] = field(default_factory=list)
     files: set[FileKey] = field(default_factory=set)
     deletions: Deletions | None = None
+    controls: controls.Former | None = None
 
 
 def import_archive(
@@ -111,7 +126,7 @@ def import_archive(
             report("Importing users", number, len(wanted))
             try:
                 _import_user(archive, one, actor, done)
-            except (InvalidInput, Conflict) as error:
+            except (InvalidInput, Conflict, controls.Paused) as error:
                 done.refused[one.user.user_id] = error.detail
     if done.refused and not done.users and not done.skipped:
         raise InvalidInput(" ".join([*done.refused.values()][:_MAX_NAMED_USERS]))
@@ -142,7 +157,7 @@ def _archived_users(archive: Reader) -> list[_ArchivedUser]:
             stored[file[1]].append(file[2])
     archived = []
     for key, user_id in users.items():
-        left_out = {KEYS, RESENDS, EXTERNAL_IDS}
+        left_out = {KEYS, RESENDS, EXTERNAL_IDS, *CONTROLS}
         if archive.manifest["version"] < old_archives.WITH_OUTBOX:
             left_out.add(OUTBOX)
         names = [f"users/{key}/{table.name}.jsonl" for table in PORTABLE if table not in left_out]
@@ -263,6 +278,8 @@ def _save_all(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported)
                 for key in replaced.keys:
                     key.user = one.user
                     key.save_base(raw=True, force_insert=True)
+            if replaced.controls:
+                replaced.controls.add_to(one.user)
             deletions.hold(one.user, loader.old_rows.reasons if loader.old_rows else {})
             if replaced.deletions:
                 replaced.deletions.repeat(one.user, actor)
@@ -289,10 +306,12 @@ def _remove_existing(one: _ArchivedUser) -> _Replaced:
     existing = MemoryUser.objects.select_for_update().filter(user_id=one.user.user_id).first()
     if existing is None:
         return _Replaced()
+    controls.require_not_paused(existing.pk)
     replaced = _Replaced(
         list(UserKey.objects.filter(user=existing)),
         set(files.on_disk_of(existing.pk)),
         Deletions.of(existing) if existing.pk == one.user.pk else None,  # else deletions of an unrelated user
+        controls.Former.of(existing),
     )
     tables.remove_rows(existing)
     tables.remove_user(existing)

@@ -15,13 +15,16 @@ from accounts.audit import Actor, record
 from accounts.models import (
     AuditEvent,
     AuditSubject,
+    Controls,
     IdempotencyKey,
     MemoryUser,
     OAuthClient,
     OAuthConnection,
     OAuthToken,
     OperatorIdentity,
+    Pause,
     PortalLink,
+    RefusedMessage,
     RpcToken,
     SignInThrottle,
     UserKey,
@@ -111,6 +114,19 @@ def oauth_token(number: int) -> OAuthToken:
 
 def portal_link(number: int) -> PortalLink:
     return portal_links.create(user(number).pk, actor=ACTOR).link
+
+
+def controls_of(number: int) -> Controls:
+    return Controls.objects.create(user=user(number))
+
+
+def pause(number: int) -> Pause:
+    now = timezone.now()
+    return Pause.objects.create(user=user(number), source="chats", began_at=now, actor_kind="command", actor=MARKUP)
+
+
+def refused_message(number: int) -> RefusedMessage:
+    return RefusedMessage.objects.create(user=user(number), digest=f"{number:064}", refused_at=timezone.now())
 
 
 def session(number: int) -> Session:
@@ -357,6 +373,9 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     OAuthConnection: oauth_connection,
     OAuthToken: oauth_token,
     PortalLink: portal_link,
+    Controls: controls_of,
+    Pause: pause,
+    RefusedMessage: refused_message,
     OperatorIdentity: operator_identity,
     Session: session,
     Memory: memory,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 
+from accounts import controls
 from accounts.audit import Actor
 from profiles import services as profiles
 from remote.models import OutboxEntry, Resend
+from store.admission import Offer, admit
 from store.models import Memory
 from tests.conftest import Person
 from tests.memories.calls import NOON_MS, call, id_of, say, upload
@@ -53,7 +55,16 @@ def create_sample_data(person: Person, word: str = "walnut") -> SampleData:
     message = {"sender_id": person.user_id, "role": "user", "timestamp": NOON_MS + 9000, "content": [item]}
     call(person, "post", "/memories/add", session_id="chat:c3", messages=[message])
     call(person, "post", "/memories/flush", session_id="chat:c3")
+    pause_for_a_message(person, f"Between you and me: {word} fudge.")
     return SampleData(person, resource["resource_id"], inline)
+
+
+def pause_for_a_message(person: Person, text: str) -> None:
+    """Pause conversations, offer a message, which is refused, and resume them."""
+    actor = Actor.command("tests")
+    controls.set_paused(person.user_pk, ["chats"], actor=actor)
+    assert admit(person.user_pk, [Offer("chats", text, "user")]).refused
+    controls.set_paused(person.user_pk, [], is_loosening_allowed=True, actor=actor)
 
 
 def add_sent_message(person: Person, text: str) -> None:

@@ -1,0 +1,179 @@
+"""What a person lets the gateway keep: which sources are paused, since when, and who paused them.
+
+Anyone with the scope can tighten controls. Only the person loosens them, on pages that the application opened with the
+provisioning token: a key that could loosen them would let an agent undo what its user wants.
+
+`store.admission` asks these rows about everything that is to be kept. Paused spans stay, and digests of refused
+messages stay for 30 days, so that a transcript that is sent again later brings nothing back.
+"""
+
+import hashlib
+import hmac
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final, Self
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts.audit import Actor, record
+from accounts.models import Controls, MemoryUser, Pause, PortalLink, RefusedMessage
+from core.errors import GatewayError, InvalidInput, existing
+from core.events import publish
+from core.messages import Translatable as _
+
+SOURCES: Final = tuple(Pause.Source.values)
+KEPT_FOR: Final = timedelta(days=30)
+"""How long a message is refused that repeats one of a pause."""
+
+
+class LooseningRefused(GatewayError):
+    """A call that would let the gateway keep more than the person allows."""
+
+    status, code, title = 403, "loosening_refused", _("Only the person can allow more")
+
+    def __init__(self) -> None:
+        super().__init__(
+            _(
+                "Only the person can let the gateway remember more, on their own pages, opened by a link that the "
+                "application makes with the provisioning token (POST /portal-links). No key, agent or operator can."
+            )
+        )
+
+
+class Paused(GatewayError):
+    """A file or a batch that is refused because its person paused remembering."""
+
+    status, code, title = 403, "paused", _("Remembering is paused")
+
+    def __init__(self) -> None:
+        super().__init__(
+            _("The person has paused remembering, so nothing is stored. Only they can resume it, on their own pages.")
+        )
+
+
+def may_loosen(link: PortalLink) -> bool:
+    """Return True if the session of a link may loosen controls: no key made it, but the provisioning token."""
+    return link.key_id is None
+
+
+def pauses_of(user_pk: UUID) -> dict[str, Pause]:
+    """Return the pauses that last, by source, in the order of `SOURCES`. One SQL statement."""
+    found = {pause.source: pause for pause in Pause.objects.filter(user=user_pk, ended_at=None)}
+    return {source: found[source] for source in SOURCES if source in found}
+
+
+def is_paused(user_pk: UUID, *sources: str) -> bool:
+    """Return True if one of the sources is paused, by default of all."""
+    return Pause.objects.filter(user=user_pk, ended_at=None, source__in=sources or SOURCES).exists()
+
+
+def require_not_paused(user_pk: UUID, *sources: str) -> None:
+    """Raise `Paused` if one of the sources is paused, by default of all."""
+    if is_paused(user_pk, *sources):
+        raise Paused
+
+
+def paused_users(*sources: str) -> QuerySet[Pause, UUID]:
+    """Return a query for the keys of users who paused one of the sources."""
+    return Pause.objects.filter(ended_at=None, source__in=sources).values_list("user_id", flat=True)
+
+
+def set_paused(user_pk: UUID, sources: Iterable[str], *, is_loosening_allowed: bool = False, actor: Actor) -> None:
+    """Pause these sources and resume the others.
+
+    Raises: `InvalidInput` for an unknown source; `LooseningRefused` if one would be resumed; `NotFound`.
+    """
+    wanted = set(sources)
+    if not wanted <= set(SOURCES):
+        raise InvalidInput.of_field("paused", _("must be some of %(choices)s", choices=", ".join(SOURCES)))
+    with transaction.atomic():
+        user = existing(MemoryUser.objects.select_for_update().filter(pk=user_pk), _("There is no such user."))
+        here = pauses_of(user_pk)
+        resumed = [source for source in here if source not in wanted]
+        added = [source for source in SOURCES if source in wanted and source not in here]
+        if resumed and not is_loosening_allowed:
+            raise LooseningRefused
+        now = timezone.now()
+        if added:
+            Controls.objects.get_or_create(user=user)
+            common = {"user": user, "began_at": now, "actor_kind": actor.kind, "actor": actor.name[:150]}
+            Pause.objects.bulk_create(Pause(source=source, **common) for source in added)
+            _tell(user, "pause", added, actor)
+        if resumed:
+            Pause.objects.filter(user=user, ended_at=None, source__in=resumed).update(ended_at=now)
+            _tell(user, "resume", resumed, actor)
+
+
+def _tell(user: MemoryUser, verb: str, sources: Sequence[str], actor: Actor) -> None:
+    record(actor, f"controls.{verb}", user_id=user.user_id, detail={"sources": list(sources)})
+    publish("user.paused" if verb == "pause" else "user.resumed", user.pk, sources=list(sources))
+
+
+def digest_of(salt: str, role: str, text: str) -> str:
+    """Return the digest by which a refused message is known again, however its white space is written."""
+    words = " ".join(unicodedata.normalize("NFC", text).split())
+    return hmac.digest(salt.encode(), f"{role}\n{words}".encode("utf-8", "surrogatepass"), hashlib.sha256).hex()
+
+
+def keep_refused(controls: Controls, digests: Iterable[str]) -> None:
+    """Keep digests of refused messages. Those that are kept already keep their time."""
+    now = timezone.now()
+    rows = [RefusedMessage(user_id=controls.pk, digest=digest, refused_at=now) for digest in dict.fromkeys(digests)]
+    if not rows:
+        return
+    if RefusedMessage.objects.filter(user=controls.pk, refused_at__lte=now - KEPT_FOR).exists():
+        forget_old(now)
+    RefusedMessage.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def refused(controls: Controls, digests: Collection[str]) -> set[str]:
+    """Return those of the digests that a message has which was refused within 30 days."""
+    recent = RefusedMessage.objects.filter(user=controls.pk, refused_at__gt=timezone.now() - KEPT_FOR)
+    return set(recent.filter(digest__in=digests).values_list("digest", flat=True))
+
+
+def forget_old(now: datetime) -> int:
+    """Delete digests of more than 30 days ago, and return their number."""
+    return RefusedMessage.objects.filter(refused_at__lte=now - KEPT_FOR).delete()[0]
+
+
+class Former:
+    """The controls of a user who is replaced by an archive. The stricter of both stays."""
+
+    def __init__(self, controls: Controls | None, pauses: list[Pause], refused: list[RefusedMessage]) -> None:
+        self._controls, self._pauses, self._refused = controls, pauses, refused
+
+    @classmethod
+    def of(cls, user: MemoryUser) -> Self:
+        controls = Controls.objects.filter(user=user).first()
+        pauses, refused = Pause.objects.filter(user=user), RefusedMessage.objects.filter(user=user)
+        return cls(controls, list(pauses), list(refused))
+
+    def add_to(self, user: MemoryUser) -> None:
+        """Add them to the controls that the archive has. A pause that lasts in one of both lasts.
+
+        Digests need the salt that made them, so those of an archive with another salt are of no use here.
+        """
+        if self._controls is None:
+            return
+        Controls.objects.update_or_create(user=user, defaults={"salt": self._controls.salt})
+        for pause in self._pauses:
+            same = Pause.objects.filter(user=user, source=pause.source)
+            if same.filter(began_at=pause.began_at, ended_at=pause.ended_at).exists():
+                continue
+            if pause.ended_at is None:
+                same.filter(ended_at=None, began_at__gte=pause.began_at).delete()
+                if same.filter(ended_at=None).exists():
+                    continue  # it began earlier in the archive
+                same.filter(began_at=pause.began_at).delete()
+            elif same.filter(began_at=pause.began_at).exists():
+                continue  # it lasts in the archive
+            pause.pk, pause.user = None, user
+            pause.save(force_insert=True)
+        for row in self._refused:
+            row.pk, row.user = None, user
+        RefusedMessage.objects.bulk_create(self._refused, ignore_conflicts=True)

@@ -1,0 +1,114 @@
+"""Decide what may be kept. Everything that writes a text of a user asks `admit` first, whatever its interface.
+
+A rule names the offers that it refuses, and why. Callers tell counts and reasons, never texts. Users who have not
+limited what is kept cost one SQL statement.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal
+from uuid import UUID
+
+from accounts import controls
+from accounts.models import Controls, Pause
+from core.times import to_ms
+
+Source = Literal["chats", "files", "agents"]
+Reason = Literal["paused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a caller wants to have kept: a message, a fact or a file.
+
+    `role` is that of a message, empty for others. `at_ms` is the time that it says (Unix milliseconds), None for the
+    present. `text` is all that it says; of what has no text, something that identifies it.
+    """
+
+    source: Source
+    text: str = ""
+    role: str = ""
+    at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The positions of refused offers, each with its reason. `is_paused`: the person has paused one of the sources."""
+
+    refused: Mapping[int, Reason] = field(default_factory=dict)
+    is_paused: bool = False
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many offers were refused, by reason."""
+        return dict(Counter(self.refused.values()))
+
+
+class _Limits:
+    """The controls of a user, read once for all rules."""
+
+    def __init__(self, row: Controls) -> None:
+        self.row = row
+
+    @cached_property
+    def pauses(self) -> Sequence[Pause]:
+        """The pauses, ended ones too."""
+        return list(Pause.objects.filter(user=self.row.pk))
+
+    def digest(self, offer: Offer) -> str:
+        return controls.digest_of(self.row.salt, offer.role, offer.text)
+
+
+_Offers = Sequence[tuple[int, Offer]]
+_Rule = Callable[[_Limits, _Offers], Iterable[int]]
+
+
+def admit(user_pk: UUID, offers: Sequence[Offer]) -> Admission:
+    """Return which of the offers must not be kept. Those that a pause refuses are known again when they are repeated.
+
+    One SQL statement without controls, at most four with them.
+    """
+    row = Controls.objects.filter(pk=user_pk).first()
+    if row is None or not offers:
+        return Admission()
+    limits = _Limits(row)
+    refused: dict[int, Reason] = {}
+    for reason, rule in _RULES:
+        open_ones = [(place, offer) for place, offer in enumerate(offers) if place not in refused]
+        refused |= dict.fromkeys(rule(limits, open_ones), reason)
+    sources = {offer.source for offer in offers}
+    is_paused = any(pause.ended_at is None and pause.source in sources for pause in limits.pauses)
+    return Admission(refused, is_paused)
+
+
+def _of_pause(limits: _Limits, offers: _Offers) -> list[int]:
+    """Return what is of a source that is paused, or was at its time. Its digests are kept."""
+    spans = [
+        (pause.source, to_ms(pause.began_at) // 1000 * 1000, to_ms(pause.ended_at) if pause.ended_at else None)
+        for pause in limits.pauses
+    ]  # many clients tell times in whole seconds
+    now_paused = {source for source, _began, ended in spans if ended is None}
+
+    def is_in_span(offer: Offer) -> bool:
+        at_ms = offer.at_ms
+        return at_ms is not None and any(
+            source == offer.source and began <= at_ms and ended is not None and at_ms < ended
+            for source, began, ended in spans
+        )
+
+    found = [(place, offer) for place, offer in offers if offer.source in now_paused or is_in_span(offer)]
+    controls.keep_refused(limits.row, (limits.digest(offer) for _place, offer in found if offer.text))
+    return [place for place, _offer in found]
+
+
+def _repeats(limits: _Limits, offers: _Offers) -> Iterator[int]:
+    """Yield what repeats a message of a pause within 30 days, whatever its time."""
+    digests = {place: limits.digest(offer) for place, offer in offers if offer.text}
+    known = controls.refused(limits.row, set(digests.values())) if digests else set()
+    yield from (place for place, digest in digests.items() if digest in known)
+
+
+_RULES: Final[tuple[tuple[Reason, _Rule], ...]] = (("paused", _of_pause), ("paused", _repeats))
+"""The rules, in their order. What one refuses, the next ones do not see."""
