@@ -23,12 +23,15 @@ from accounts.forms import OperatorSignInForm
 from accounts.models import (
     AuditEvent,
     AuditSubject,
+    Controls,
     IdempotencyKey,
     OAuthClient,
     OAuthConnection,
     OAuthToken,
     OperatorIdentity,
+    Pause,
     PortalLink,
+    RefusedMessage,
     SignInThrottle,
 )
 
@@ -140,6 +143,31 @@ class PortalLinkAdmin(ReadOnlyAdmin):
     list_display = ("id", "user", "key", "frame_origin", "created_at", "opened_at", "expires_at")
     list_filter = ("created_at",)
     list_select_related = ("user", "key")
+    search_fields = ("user__user_id__exact",)
+    exclude = ("digest",)
+
+
+@admin.register(Controls)
+class ControlsAdmin(ReadOnlyAdmin):
+    list_display = ("user",)
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact",)
+    exclude = ("salt",)
+
+
+@admin.register(Pause)
+class PauseAdmin(ReadOnlyAdmin):
+    list_display = ("user", "source", "began_at", "ended_at", "actor_kind", "actor")
+    list_filter = ("source", "began_at")
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact",)
+
+
+@admin.register(RefusedMessage)
+class RefusedMessageAdmin(ReadOnlyAdmin):
+    list_display = ("id", "user", "refused_at")
+    list_filter = ("refused_at",)
+    list_select_related = ("user",)
     search_fields = ("user__user_id__exact",)
     exclude = ("digest",)
 

@@ -141,7 +141,7 @@ def forget_old(now: datetime) -> int:
     return RefusedMessage.objects.filter(refused_at__lte=now - KEPT_FOR).delete()[0]
 
 
-class Former:
+class FormerControls:
     """The controls of a user who is replaced by an archive. The stricter of both stays."""
 
     def __init__(self, controls: Controls | None, pauses: list[Pause], refused: list[RefusedMessage]) -> None:

@@ -62,6 +62,8 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "operator_group.delete": _("Deleted a role"),
     "panel.choose": _("Opened a result of Find"),
     "panel.find": _("Searched in the panel"),
+    "controls.pause": _("Paused remembering"),
+    "controls.resume": _("Resumed remembering"),
     "portal_link.create": _("Made a link to the person's pages"),
     "portal_link.open": _("Opened the person's pages"),
     "profile.disable": _("Turned off a profile"),

@@ -1,7 +1,7 @@
 """All errors that a caller can receive, with their HTTP status and public code.
 
 GatewayError
-├── BadRequest 400, Unauthenticated 401, NotFound 404, Conflict 409 (AlreadyDone, DeletedByPerson),
+├── BadRequest 400, Unauthenticated 401, NotFound 404, Conflict 409 (AlreadyDone, DeletedByPerson, SessionEnded),
 │   PreconditionFailed 412, TooLarge 413, UnsupportedType 415, RangeNotSatisfiable 416, InvalidInput 422,
 │   TooManyRequests 429
 ├── NoSpace 507
@@ -106,6 +106,12 @@ class DeletedByPerson(Conflict):
     """A memory that an application stores again, although a person deleted it."""
 
     code, title = "deleted_by_person", _("Deleted by a person")
+
+
+class SessionEnded(Conflict):
+    """An incognito session that has ended and takes nothing more."""
+
+    code, title = "session_ended", _("Session ended")
 
 
 class CountChanged(Conflict):

@@ -8,11 +8,11 @@ from django.conf import settings
 from django.utils import timezone
 from django_tasks import task
 
-from core.background.model_calls import is_due
 from core.background.tasks import PROCESS, Round, in_threads, periodic
+from engines.embedded import extraction, media
 from engines.registry import local_engine
 from store.cover import is_attached
-from store.models import PendingExtraction, PendingMedia
+from store.models import PendingMedia
 from store.vectors import fill
 
 
@@ -28,7 +28,7 @@ def _uses(kind: str) -> bool:
 
 def _has_media(model: str, kind: PendingMedia.Kind) -> Callable[[], bool]:
     """Return a function that is true if this model is in use and a file of this kind is due."""
-    return lambda: _uses(model) and PendingMedia.objects.filter(is_due(timezone.now()), kind=kind).exists()
+    return lambda: _uses(model) and media.due_files(kind, timezone.now()).exists()
 
 
 @periodic(every=timedelta(days=1), when=lambda: _is_set("embedding"), at_start=True)
@@ -47,7 +47,7 @@ def embed(run: Round = PROCESS) -> int:
     return total
 
 
-@in_threads(repeat_when=lambda: _uses("llm") and PendingExtraction.objects.filter(is_due(timezone.now())).exists())
+@in_threads(repeat_when=lambda: _uses("llm") and extraction.due_extractions(timezone.now()).exists())
 @task(queue_name="extraction")
 def extract(run: Round = PROCESS) -> int:
     """Extract until nothing is due or the endpoint fails; return the number of calls whose answer was used."""

@@ -15,7 +15,7 @@ from core.background.tasks import PROCESS, Round, in_each_process, in_threads, p
 from core.persistence import database_errors
 from memories.services import search_log
 from operations import bulk, erase, files, jobs, operator_jobs, periodic_tasks
-from operations.cleanup import orphans, purge
+from operations.cleanup import incognito, orphans, purge
 from operations.external import engine_deletion
 from operations.external.delivery_retry import DeliveryRetry
 from operations.importers import import_from, import_gateway
@@ -36,6 +36,7 @@ HANDLERS: Final = (bulk, import_from, import_gateway, operator_jobs)
 
 logger = logging.getLogger("memory_gateway.database")
 
+INCOGNITO_EVERY: Final = timedelta(seconds=15)
 _SHOWN_CHARS = 500
 
 
@@ -62,6 +63,12 @@ def clean_up(run: Round) -> int:
     for user_pk in erase.unfinished(begun_before=now - CLEAN_UP_EVERY):
         erase.finish(user_pk)
     return orphans.clear(now) + files.remove_old_archives(now) if may_purge else 0
+
+
+@periodic(every=INCOGNITO_EVERY, when=lambda: incognito.ended(timezone.now()).exists(), at_start=True)
+def purge_incognito(_run: Round) -> None:
+    """Purge the incognito sessions that have ended, also while the clock is in doubt: they must not stay."""
+    incognito.purge_ended()
 
 
 @periodic(every=timedelta(days=1))

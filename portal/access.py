@@ -42,6 +42,7 @@ NAVIGATION: Final = (
     ("profile", gettext_lazy("My profile")),
     ("files", gettext_lazy("My files")),
     ("conversations", gettext_lazy("Conversations")),
+    ("remembering", gettext_lazy("Remembering")),
     ("connections", gettext_lazy("Connected applications")),
     ("looks", gettext_lazy("Who looked")),
     ("trash", gettext_lazy("Trash")),

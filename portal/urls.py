@@ -2,7 +2,7 @@ from django.urls import path
 
 from portal import access
 from portal.api.views import PortalLinkView
-from portal.views import connections, conversations, everything, files, looks, memories, profile, trash
+from portal.views import connections, conversations, everything, files, looks, memories, profile, remembering, trash
 
 app_name = "portal"
 urlpatterns = [
@@ -29,6 +29,9 @@ urlpatterns = [
     path("portal/conversations/<int:row>/restore", conversations.restore, name="conversation-restore"),
     path("portal/connections", connections.connections, name="connections"),
     path("portal/connections/<str:kind>/<uuid:pk>/revoke", connections.revoke, name="revoke"),
+    path("portal/remembering", remembering.remembering, name="remembering"),
+    path("portal/remembering/<str:source>/pause", remembering.pause, name="pause"),
+    path("portal/remembering/<str:source>/resume", remembering.resume, name="resume"),
     path("portal/looks", looks.looks, name="looks"),
     path("portal/trash", trash.trash, name="trash"),
     path("portal/everything", everything.everything, name="everything"),

@@ -26,6 +26,7 @@ from remote.client import content, failures
 from remote.client.client import Client
 from remote.engine_ids import AgentNames
 from remote.outbox import Batch, TimedMessage
+from store.admission import is_held
 from store.models import PendingDeletion, Session, State
 from store.port import FlushResult, Health, require_allowed_address
 from store.types import ContentItem, Message, Owner, SearchRequest, SearchResult
@@ -110,6 +111,10 @@ class EverOS:
             session = external_sessions.find(owner, session_id)
             if session is None or session.state == State.PURGED:
                 return FlushResult("no_extraction", 0, "", None)
+            if Session.objects.filter(is_held(), pk=session.pk).exists():
+                raise EngineUnavailable(
+                    _("The person has paused remembering. Memories are derived once they resume it.")
+                )
             self._client_of(owner).require_closed()
             refusal = self._send_all(owner, session)
             if refusal and not session.memories.exists():

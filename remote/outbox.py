@@ -34,6 +34,7 @@ from core.persistence.file_keys import file_key
 from remote import sources
 from remote.models import OutboxEntry
 from store import writes
+from store.admission import is_held
 from store.ledger import Override
 from store.models import IS_PURGED, Memory, Session, State, owned_by
 from store.types import FILE_SPAN_MS, METADATA, PARTICIPANT_CATEGORY, TAGS, ContentItem, Message, Owner, Role
@@ -205,12 +206,16 @@ def has_unflushed(session: Session) -> bool:
 
 
 def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> Batch | None:
-    """Return the next messages that wait, marked as sent; None without any. Those with a decision are withheld.
+    """Return the next messages that wait, marked as sent; None without any, and during a pause of the person.
+
+    Those with a decision are withheld.
 
     `given` are messages by id whose one-time addresses are not stored.
     """
     with transaction.atomic():
         list(Session.objects.select_for_update().filter(pk=session.pk))
+        if Session.objects.filter(is_held(), pk=session.pk).exists():
+            return None
         here = of_attached(session).filter(_IS_PENDING, user=session.user_id).order_by("pk")  # as in `outbox_pending`
         sent: list[OutboxEntry] = []
         while not sent and (waiting := list(here[:MAX_MESSAGES])):
@@ -277,7 +282,8 @@ def pending_sessions(now: datetime, limit: int) -> list[Session]:
     )  # as in `outbox_pending`
     first = {session: pk for _user, session, pk in oldest[: limit * _SESSIONS_READ]}
     unknown = OutboxEntry.objects.filter(_IS_UNCONFIRMED, sources.of_remote(), session=OuterRef("pk"))
-    live = Session.objects.filter(_is_due(now), ~Exists(unknown), pk__in=first, state=State.LIVE).select_related("user")
+    live = Session.objects.filter(_is_due(now), ~Exists(unknown), pk__in=first, state=State.LIVE)
+    live = live.exclude(is_held()).select_related("user")
     turns: Counter[UUID] = Counter()
     ordered = []
     for session in sorted(live, key=lambda one: first[one.pk]):
@@ -287,7 +293,12 @@ def pending_sessions(now: datetime, limit: int) -> list[Session]:
 
 
 def unconfirmed(session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> list[Batch]:
-    """Return the session's batches that were sent without an answer. `given` are messages as for `take`."""
+    """Return the session's batches that were sent without an answer. `given` are messages as for `take`.
+
+    None during a pause of the person.
+    """
+    if Session.objects.filter(is_held(), pk=session.pk).exists():
+        return []
     pending = of_attached(session).filter(_IS_UNCONFIRMED).order_by()
     return _batches(session, set(pending.values_list("call_id", flat=True).distinct()), given)
 
@@ -303,7 +314,8 @@ def unconfirmed_sessions(since: datetime, before: datetime, now: datetime, limit
     They come with their users, round-robin by user.
     """
     sent = _retried().filter(sent_at__gte=since, sent_at__lt=before)
-    sessions = Session.objects.filter(_is_due(now), pk__in=sent.values("session")).select_related("user")
+    sessions = Session.objects.filter(_is_due(now), pk__in=sent.values("session")).exclude(is_held())
+    sessions = sessions.select_related("user")
     return list(sessions.annotate(turn=sql.turn_of_user("pk")).order_by("turn", "pk")[:limit])
 
 
@@ -320,7 +332,7 @@ def unconfirmed_flushes(since: datetime, before: datetime, now: datetime, limit:
     """
     waiting = OutboxEntry.objects.filter(_IS_BUFFERED | _IS_PENDING, sources.of_remote(), session=OuterRef("pk"))
     open_ones = Session.objects.filter(~IS_PURGED, _is_due(now), searchable_at__isnull=True)
-    open_ones = open_ones.filter(Exists(waiting), flushed_at__gte=since, flushed_at__lt=before)
+    open_ones = open_ones.filter(Exists(waiting), flushed_at__gte=since, flushed_at__lt=before).exclude(is_held())
     unread = OutboxEntry.objects.filter(session=OuterRef("pk"), memory_ids=[])
     found = open_ones.exclude(Exists(unread), kind=Session.Kind.RESOURCE).select_related("user")
     return list(found.annotate(turn=sql.turn_of_user("flushed_at")).order_by("turn", "flushed_at")[:limit])

@@ -8,12 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
+
+from django.db.models import Q
 
 from accounts import controls
 from accounts.models import Controls, Pause
+from core.errors import GatewayError
+from core.messages import Translatable as _
 from core.times import to_ms
+from store.models import MANUAL_ORIGINS, Session
 
 Source = Literal["chats", "files", "agents"]
 Reason = Literal["paused"]
@@ -44,6 +49,26 @@ class Admission:
     def counts(self) -> dict[str, int]:
         """Return how many offers were refused, by reason."""
         return dict(Counter(self.refused.values()))
+
+
+class NotKept(GatewayError):
+    """A fact that is not kept. Interfaces whose contract has an answer for it give that instead."""
+
+    status, code, title = 403, "not_kept", _("Not remembered")
+
+    def __init__(self, admission: Admission) -> None:
+        sentence = _("The person's controls do not allow to remember this. Nothing was stored.")
+        if admission.is_paused:
+            sentence = _("The person has paused remembering. Nothing was stored.")
+        super().__init__(sentence)
+        self.admission = admission
+        self.members |= answer_of(admission.counts, is_paused=admission.is_paused)
+
+
+def answer_of(counts: Mapping[str, int], *, is_paused: bool) -> dict[str, Any]:
+    """Return what every interface says of what was refused: counts by reason, and whether a pause lasts."""
+    refused = {"refused": dict(counts)} if counts else {}
+    return refused | ({"paused": True} if is_paused else {})
 
 
 class _Limits:
@@ -81,6 +106,33 @@ def admit(user_pk: UUID, offers: Sequence[Offer]) -> Admission:
     sources = {offer.source for offer in offers}
     is_paused = any(pause.ended_at is None and pause.source in sources for pause in limits.pauses)
     return Admission(refused, is_paused)
+
+
+def require(user_pk: UUID, offer: Offer) -> None:
+    """Raise `NotKept` for an offer that must not be kept."""
+    admission = admit(user_pk, [offer])
+    if admission.refused:
+        raise NotKept(admission)
+
+
+def is_held(prefix: str = "") -> Q:
+    """Return the condition on sessions of which nothing goes to a model or remote: incognito, or of a paused source.
+
+    `prefix` leads from a row to its session, such as "session__".
+    """
+    is_file = Q(**{f"{prefix}kind": Session.Kind.RESOURCE})
+    user = f"{prefix}user__in"
+    of_files = is_file & Q(**{user: controls.paused_users("files")})
+    is_incognito = Q(**{f"{prefix}incognito_until__isnull": False})
+    return is_incognito | of_files | (~is_file & Q(**{user: controls.paused_users("chats")}))
+
+
+def is_held_memory(prefix: str = "") -> Q:
+    """Return the same condition on memories. Facts are those of agents."""
+    is_fact = Q(**{f"{prefix}origin__in": MANUAL_ORIGINS})
+    is_incognito = Q(**{f"{prefix}session__incognito_until__isnull": False})
+    of_agents = Q(**{f"{prefix}user__in": controls.paused_users("agents")})
+    return is_incognito | (is_fact & of_agents) | (~is_fact & is_held(f"{prefix}session__"))
 
 
 def _of_pause(limits: _Limits, offers: _Offers) -> list[int]:

@@ -103,6 +103,13 @@ class Session(CheckedModel):
     state = state_field()
     state_since = state_since_field()
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True, default=None)
+    incognito_until = models.DateTimeField(
+        _("incognito until"),
+        null=True,
+        blank=True,
+        default=None,
+        help_text=_("When an incognito session ends; null for other sessions."),
+    )
 
     class Meta:
         verbose_name = _("session")
@@ -128,6 +135,12 @@ class Session(CheckedModel):
                 fields=["user", "state", "expires_at"],
                 condition=models.Q(expires_at__isnull=False),
                 name="session_by_expiry",
+            ),
+            # Those that have ended.
+            models.Index(
+                fields=["incognito_until"],
+                condition=models.Q(incognito_until__isnull=False),
+                name="session_incognito",
             ),
         ]
 

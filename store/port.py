@@ -70,7 +70,8 @@ class AddResult:
 
     `redacted` counts the values that were masked in texts, by kind, `thoughts` the parts that are not stored because a
     model reasons there. `warnings` are the parts that lost something, `kept_as_text` those that the engine could not
-    read. `readings` has the files that were read now.
+    read. `readings` has the files that were read now. `refused` counts the messages of which the person's controls
+    refuse something, by reason, and `left_out` those of which nothing is kept. `is_paused`: a pause lasts.
     """
 
     status: str
@@ -82,18 +83,22 @@ class AddResult:
     thoughts: int = 0
     warnings: Sequence[FieldError] = ()
     readings: Sequence[FileReading] = ()
+    refused: Mapping[str, int] = field(default_factory=dict)
+    left_out: int = 0
+    is_paused: bool = False
 
     @property
     def stored(self) -> int:
-        """Return the number of messages that were not skipped."""
-        return self.message_count - len(self.skipped)
+        """Return the number of messages that were neither skipped nor refused."""
+        return self.message_count - len(self.skipped) - self.left_out
 
 
 @dataclass(frozen=True, slots=True)
 class FlushResult:
     """The result of a flush. `searchable_at_ms` (Unix time) is when search finds the memories; None: not yet known.
 
-    `degraded`: why no remote was asked or answered; then the memories are the messages.
+    `degraded`: why no remote was asked or answered; then the memories are the messages. `is_paused`: nothing was done,
+    because the person paused conversations.
     """
 
     status: FlushStatus
@@ -101,6 +106,7 @@ class FlushResult:
     request_id: str
     searchable_at_ms: int | None
     degraded: str | None = None
+    is_paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ from webhooks.models import Webhook
 DOCUMENTED = {
     ("post", "/users"),
     ("delete", "/users/{user_id}"),
+    ("get", "/users/me/controls"),
+    ("put", "/users/me/controls"),
     ("get", "/users/me/keys"),
     ("post", "/users/me/keys"),
     ("post", "/users/me/keys/rotate"),

@@ -156,6 +156,56 @@ class RotateKeyBody(AuthenticatedBody):
     )
 
 
+Refused = Annotated[
+    dict[str, int] | None,
+    Field(
+        description="How much the person's controls refused, by reason: `paused`, also what was said during a pause "
+        "or repeats it. Absent if nothing."
+    ),
+]
+IsPaused = Annotated[
+    Literal[True] | None,
+    Field(description="True while the person pauses this kind of remembering. Absent otherwise.", examples=[None]),
+]
+PausedSource = Annotated[
+    Literal["chats", "files", "agents"],
+    Field(
+        description="`chats`: messages. `files`: uploads, registered files and files in messages. `agents`: facts that "
+        "applications, agents and operators store, and what agents change."
+    ),
+]
+
+
+class ControlsBody(AuthenticatedBody):
+    """What to limit. Fields that are absent stay as they are."""
+
+    paused: list[PausedSource] | None = Field(
+        None,
+        max_length=3,
+        description="All sources that are to be paused. Those that are paused already must be among them: only the "
+        "person resumes, on their own pages. Absent or null: as before.",
+        examples=[["chats"]],
+    )
+
+
+class PauseView(BaseModel):
+    """A pause that lasts."""
+
+    source: PausedSource = Field(examples=["chats"])
+    since: Time = Field(description="When it began.")
+    by: Literal["person", "key", "token", "operator", "command", "provisioning", "system"] = Field(
+        description="Who began it: the person on their own pages, or an API key with the scope `controls`.",
+        examples=["key"],
+    )
+
+
+class ControlsView(BaseModel):
+    """What the person lets the gateway keep."""
+
+    paused: list[PausedSource] = Field(description="The sources that are paused.", examples=[["chats"]])
+    pauses: list[PauseView] = Field(description="The pauses, with their times.")
+
+
 class _Key(BaseModel):
     key_id: KeyId
     label: str = Field(description="The label given when the key was made; may be empty.", examples=["laptop"])

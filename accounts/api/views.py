@@ -8,13 +8,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
-from accounts import services
+from accounts import controls, services
 from accounts.api import schemas
 from accounts.api.authentication import ProvisioningAuthentication, caller
 from accounts.api.idempotency import idempotent
 from accounts.api.openapi import path_parameter, problems, query_parameters, request_body, success
 from accounts.audit import Actor
 from accounts.models import UserKey
+from accounts.scopes import CONTROLS
 from accounts.services import IssuedKey
 from core.rest import parse, parse_query
 from core.times import isoformat, isoformat_or_none
@@ -115,6 +116,47 @@ class KeyViewSet(ViewSet):
         principal = caller(request)
         key = services.revoke_key(principal.user_pk, key_id, actor=Actor.key(principal))
         return Response({"key_id": str(key.pk), "status": "revoked"})
+
+
+@extend_schema(tags=["users"])
+class ControlsViewSet(ViewSet):
+    """What the person lets the gateway keep. A key can only tighten it."""
+
+    scopes = dict.fromkeys(("retrieve", "tighten"), CONTROLS)
+
+    @extend_schema(
+        operation_id="get_controls",
+        summary="Get the controls over remembering",
+        parameters=query_parameters(schemas.AuthenticatedQuery),
+        responses={200: success(schemas.ControlsView, "The controls."), **problems(422)},
+    )
+    def retrieve(self, request: Request) -> Response:
+        """Get what the person lets the gateway keep. Needs a key with the scope `controls`."""
+        parse_query(schemas.AuthenticatedQuery, request)
+        return Response(_controls(caller(request).user_pk))
+
+    @extend_schema(
+        operation_id="tighten_controls",
+        summary="Tighten the controls over remembering",
+        request=request_body(schemas.ControlsBody),
+        responses={200: success(schemas.ControlsView, "The controls."), **problems(422)},
+    )
+    def tighten(self, request: Request) -> Response:
+        """Pause sources. Needs a key with the scope `controls`, which resumes nothing: that is refused (403).
+
+        Only the person resumes, on their own pages, opened by a link that was made with the provisioning token.
+        """
+        body = parse(schemas.ControlsBody, request.data)
+        principal = caller(request)
+        if body.paused is not None:
+            controls.set_paused(principal.user_pk, body.paused, actor=Actor.key(principal))
+        return Response(_controls(principal.user_pk))
+
+
+def _controls(user_pk: UUID) -> dict[str, Any]:
+    pauses = controls.pauses_of(user_pk)
+    told = [{"source": one.source, "since": isoformat(one.began_at), "by": one.actor_kind} for one in pauses.values()]
+    return {"paused": list(pauses), "pauses": told}
 
 
 def _key(item: UserKey, *, current: UUID) -> dict[str, Any]:

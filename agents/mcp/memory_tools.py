@@ -46,6 +46,7 @@ from memories.services.decisions import OverrideValues
 from memories.services.hygiene import own_text
 from memories.services.scoped_hits import Scope, ScopedHit, SearchCommand
 from memories.services.search_log import logged_search
+from store.admission import Offer, require
 from store.types import KEPT, MAX_TOP_K, ListRequest, Position, StoredMemory
 
 GET_CHARS: Final = 4000
@@ -191,7 +192,7 @@ def get(caller: Caller, arguments: GetArguments) -> Result:
 
 
 def update(caller: Caller, arguments: UpdateArguments) -> Result:
-    """Override a memory and its copies. Raises: `NotFound`, `Conflict` for a deleted one."""
+    """Override a memory and its copies. Raises: `NotFound`, `Conflict` for a deleted one, `NotKept`."""
     text = None if arguments.text is None else own_text(arguments.text).strip()
     values = OverrideValues(text, arguments.category, arguments.importance)
     if text == "" or (values == OverrideValues() and arguments.expires_at is None):
@@ -199,6 +200,8 @@ def update(caller: Caller, arguments: UpdateArguments) -> Result:
     if arguments.category is not None and (refused := refused_category(arguments.category)):
         return refused
     memory = get_memory(caller, cleaned(arguments.memory_id))
+    if text is not None:
+        require(caller.owner.user_pk, Offer("agents", text))
     user_pk, ref, copy_ids = caller.owner.user_pk, ref_of(caller, memory.memory_id), []
     with transaction.atomic():
         if values != OverrideValues():

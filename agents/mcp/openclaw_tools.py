@@ -47,14 +47,19 @@ class SimilarMemory(BaseModel):
 
 
 class Stored(BaseModel):
-    action: Literal["created", "updated"] = Field(description="`updated` if a memory has the same text.")
-    id: MemoryId
+    action: Literal["created", "updated", "refused"] = Field(
+        description="`updated` if a memory has the same text; `refused` by the person's controls."
+    )
+    id: MemoryId | None
     similar: list[SimilarMemory] = Field(
         [], description="Older memories that this one may replace: update or forget them by their ids."
     )
     redacted: dict[str, int] = Field(
         {}, description="The number of values that were masked in the text, by kind; absent if there are none."
     )
+    stored: int = Field(1, description="0 if it was refused.")
+    refused: dict[str, int] = Field({}, description="How many the person's controls refused, by reason.")
+    paused: bool = Field(False, description="True while the person pauses remembering.")
 
 
 class Forgotten(BaseModel):

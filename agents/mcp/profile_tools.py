@@ -11,6 +11,7 @@ from agents.tools.results import Result, framed, quoted, result
 from profiles import services
 from profiles.documents import Document
 from profiles.schemas import MODELS, Kind
+from store.admission import Offer, require
 
 _FIELDS: Final = "; ".join(f"`{kind}` has {', '.join(model.model_fields)}" for kind, model in MODELS.items())
 _QUOTED: Final = '"{}"'
@@ -62,7 +63,8 @@ def get(caller: Caller, arguments: GetArguments) -> Result:
 
 
 def update(caller: Caller, arguments: UpdateArguments) -> Result:
-    """Change a document. Raises: the errors of `profiles.services.patch`."""
+    """Change a document. Raises: `NotKept`, and the errors of `profiles.services.patch`."""
+    require(caller.owner.user_pk, Offer("agents", orjson.dumps(arguments.content).decode()))
     document = services.patch(
         caller.owner.user_pk,
         arguments.kind,

@@ -28,6 +28,7 @@ from memories.api.schemas.messages import (
     text_of_calls,
 )
 from memories.services.add import AddCommand, NewContentItem, NewMessage, add, flush
+from store.admission import answer_of
 from store.types import Role
 
 
@@ -120,6 +121,8 @@ class Added(BaseModel):
     stored: int = Field(description="The number of messages that were not skipped.")
     skipped: list[SkippedMessage] = Field(description="The messages that the session has already, or that are empty.")
     redacted: dict[str, int] = Field(description="The number of values that were masked in texts, by kind.")
+    refused: dict[str, int] | None = Field(None, description="How many the person's controls refused, by reason.")
+    paused: bool | None = Field(None, description="True while the person pauses remembering.")
 
 
 def add_messages(caller: Caller, arguments: AddArguments) -> Result:
@@ -129,6 +132,7 @@ def add_messages(caller: Caller, arguments: AddArguments) -> Result:
         return failed("missing_param", "Provide messages to add, or flush: true.")
     status, stored, skipped = "accumulated", 0, list[dict[str, Any]]()
     redacted: dict[str, int] = {}
+    refusal: dict[str, Any] = {}
     if count:
         now = to_ms(timezone.now())  # the engines put messages of one time one after the other
         messages = tuple(message.to_message(caller, now) for message in arguments.messages)
@@ -137,14 +141,17 @@ def add_messages(caller: Caller, arguments: AddArguments) -> Result:
         outcome = add(caller.owner, command)
         status, stored, redacted = outcome.status, outcome.stored, dict(outcome.redacted)
         skipped = [{"index": one.message, "id": one.memory_id} for one in outcome.skipped]
+        refusal = answer_of(outcome.refused, is_paused=outcome.is_paused)
     added = f"Added {stored} {'message' if stored == 1 else 'messages'} to {session_id}"
     added += f", skipped {len(skipped)} that it has already or that are empty" if skipped else ""
+    added += ", refused the others, because the person does not want to be remembered" if "refused" in refusal else ""
     about = {
         "session_id": session_id,
         "message_count": count,
         "stored": stored,
         "skipped": skipped,
         "redacted": redacted,
+        **refusal,
     }
     if not arguments.flush:
         return result(f"{added}.", status=status, memory_count=None, **about)
@@ -159,5 +166,7 @@ def add_messages(caller: Caller, arguments: AddArguments) -> Result:
     text = f"{added} and flushed it: {new}."
     if flushed.degraded:
         text = f"{added}. They can be found; memories are derived from them later: {flushed.degraded}"
-    values = {"status": flushed.status, "memory_count": flushed.memory_count}
-    return result(text, **about, **values)
+    values: dict[str, Any] = {"status": flushed.status, "memory_count": flushed.memory_count}
+    if flushed.is_paused:
+        text, values["paused"] = f"{added}. Remembering is paused, so nothing was flushed.", True
+    return result(text, **about | values)

@@ -20,6 +20,7 @@ from core.ids import check_name
 from memories.services import decisions, lookup
 from memories.services.manual import MAX_TEXT_CHARS, add_by_hand
 from store import browse, cover
+from store.admission import NotKept
 from store.browse import Selection
 from store.browse.selection import unindexed_rows_of
 from store.categories import TABS, tab_of
@@ -147,15 +148,18 @@ def add(principal: TokenPrincipal, params: Params) -> dict[str, Any]:
         raise plugin_failure(400, "text required")
     if category not in _categories(tab_of(category)):
         raise plugin_failure(400, "invalid or disabled category")
-    memory = add_by_hand(
-        owner_for(principal),
-        category=category,
-        # Cut to 8,000 UTF-16 code units, the unit of JavaScript strings.
-        text=content.encode("utf-16-le")[: 2 * MAX_TEXT_CHARS].decode("utf-16-le", errors="ignore"),
-        agent_id=agent_id,
-        origin="panel",
-        actor=principal.actor,
-    )
+    try:
+        memory = add_by_hand(
+            owner_for(principal),
+            category=category,
+            # Cut to 8,000 UTF-16 code units, the unit of JavaScript strings.
+            text=content.encode("utf-16-le")[: 2 * MAX_TEXT_CHARS].decode("utf-16-le", errors="ignore"),
+            agent_id=agent_id,
+            origin="panel",
+            actor=principal.actor,
+        )
+    except NotKept as error:
+        return {"id": None, "createdAt": None, "chunkRows": 0, "stored": 0, **error.members}
     return {"id": memory.memory_id, "createdAt": memory.created_at_ms, "chunkRows": 1}
 
 

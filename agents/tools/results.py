@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from core.localization import localized
 from memories.services.hygiene import RECALL_TAGS, RECALL_WARNING
+from store.admission import NotKept
 
 Result = dict[str, Any]
 """`content` for the model, `details` for programs."""
@@ -36,6 +38,11 @@ def and_copies(copies: Sequence[str]) -> str:
 def failed(error: str, text: str) -> Result:
     """Return an error result; `error` is a code such as "missing_param"."""
     return result(text, error=error)
+
+
+def not_kept(error: NotKept) -> Result:
+    """Return the result of a call whose text the person's controls refuse."""
+    return result(localized(error.detail), action="refused", id=None, stored=0, **error.members)
 
 
 def with_notes(notes: Sequence[str], answer: Result) -> Result:

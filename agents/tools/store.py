@@ -11,13 +11,14 @@ from accounts.authority import CHANGE
 from accounts.scopes import SEARCH
 from agents.tools.arguments import StoreArguments
 from agents.tools.caller import Caller
-from agents.tools.results import Result, failed, framed, quoted, result
+from agents.tools.results import Result, failed, framed, not_kept, quoted, result
 from agents.tools.time_arguments import end_of
 from core import readable
 from core.errors import InvalidInput
 from core.times import isoformat
 from memories.services.hygiene import own_text
 from memories.services.manual import MAX_TEXT_CHARS, NewFact, Source, store_fact
+from store.admission import NotKept
 from store.categories import tab_of
 from store.models import Memory
 
@@ -44,12 +45,15 @@ def store(caller: Caller, arguments: StoreArguments) -> Result:
     if arguments.expires_at is not None:
         labels["expires_at"] = end_of(caller, arguments.expires_at)
     fact = NewFact(text, arguments.category, arguments.importance, caller.agent_id, caller.storage_session_id)
-    stored = store_fact(
-        caller.owner,
-        replace(fact, **labels, given={"category", "importance", *labels}),
-        Source("tool", caller.actor, caller.application),
-        before_change=lambda: caller.require(CHANGE),
-    )
+    try:
+        stored = store_fact(
+            caller.owner,
+            replace(fact, **labels, given={"category", "importance", *labels}),
+            Source("tool", caller.actor, caller.application),
+            before_change=lambda: caller.require(CHANGE),
+        )
+    except NotKept as error:
+        return not_kept(error)
     redacted.update(stored.redacted)  # the text is masked already
     memory_id = stored.memory.memory_id
     if stored.action != "created":

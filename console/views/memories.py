@@ -25,11 +25,13 @@ from console.forms import MAX_TEXT_CHARS, AddForm
 from console.signed_values import sign_target
 from console.text import MemoryItem, memory_item
 from console.word_search import WordSearch, search_of
+from core.localization import localized
 from memories.services.manual import add_by_hand
 from memories.services.scoped_hits import SearchCommand
 from memories.services.search import search
 from operations import bulk
 from store import browse, categories, derived
+from store.admission import NotKept
 from store.browse import BrowsePage, Match, Selection, TurnPage
 from store.text.normalize import fold
 from store.types import Owner, Position, StoredMemory
@@ -232,17 +234,21 @@ def add(request: HttpRequest) -> HttpResponseBase:
     if duplicate is not None:
         record_view(request, duplicate)
         return _add_form(request, form, status=409, duplicate=duplicate)
-    added = add_by_hand(
-        form.owner,
-        category=values["category"],
-        text=values["text"],
-        agent_id=values["agent"],
-        tags=values["tags"],
-        metadata=values["metadata"],
-        origin="panel",
-        expires_at=values["expires_at"],
-        actor=actor_of(request),
-    )
+    try:
+        added = add_by_hand(
+            form.owner,
+            category=values["category"],
+            text=values["text"],
+            agent_id=values["agent"],
+            tags=values["tags"],
+            metadata=values["metadata"],
+            origin="panel",
+            expires_at=values["expires_at"],
+            actor=actor_of(request),
+        )
+    except NotKept as error:
+        form.add_error(None, str(localized(error.detail)))
+        return _add_form(request, form, status=error.status)
     messages.success(request, _("Memory added. Agents can find it now."))
     return redirect("console:memory", row=added.row)
 

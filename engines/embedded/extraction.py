@@ -23,6 +23,7 @@ from django.db.models.lookups import IsNull
 from django.utils import timezone
 
 from accounts import expiry
+from accounts.controls import paused_users
 from accounts.models import MemoryUser
 from core.background.leases import Claim
 from core.background.model_calls import call, in_parallel, is_due
@@ -153,6 +154,16 @@ def _settle(model_call: _ModelCall, answer: _Answer, now: datetime) -> bool:
         return True
 
 
+def due_extractions(now: datetime) -> QuerySet[PendingExtraction]:
+    """Return the extractions that can be made now: of no incognito session, and not held by a pause of the person."""
+    is_of_fact = Q(memory__isnull=False)
+    of_facts = is_of_fact & Q(user__in=paused_users("agents"))
+    is_incognito = Q(session__incognito_until__isnull=False) | Q(memory__session__incognito_until__isnull=False)
+    return PendingExtraction.objects.filter(is_due(now)).exclude(
+        is_incognito | of_facts | (~is_of_fact & Q(user__in=paused_users("chats")))
+    )
+
+
 def _due(now: datetime, served: Collection[UUID] = ()) -> QuerySet[PendingExtraction]:
     """Return the oldest due extraction of each owner, profiles last: each needs the memories of those before it.
 
@@ -161,7 +172,7 @@ def _due(now: datetime, served: Collection[UUID] = ()) -> QuerySet[PendingExtrac
     An owner of whom another process has one is left to it. A separate statement finds the oldest: PostgreSQL has no
     statistics of rows that were just queued, and as a subquery it would run again for each row.
     """
-    due = PendingExtraction.objects.filter(is_due(now)).exclude(user__in=served)
+    due = due_extractions(now).exclude(user__in=served)
     owners = due.order_by().values("user", "app_id", "project_id")
     of_session = Min("pk", filter=Q(session__isnull=False))
     firsts = owners.annotate(of_session=of_session, first=Coalesce(of_session, Min("pk")))

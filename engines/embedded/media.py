@@ -33,6 +33,7 @@ from documents.mime_types import is_picture, is_sound
 from engines.embedded import media_models
 from engines.embedded.media_models import Model, Passage, TranscriptionModel
 from store import sessions, writes
+from store.admission import is_held_memory
 from store.models import Memory, PendingMedia, Session, State
 from store.types import METADATA, TAGS, Owner
 
@@ -132,9 +133,14 @@ def run(
     return done
 
 
+def due_files(kind: PendingMedia.Kind, now: datetime) -> QuerySet[PendingMedia]:
+    """Return the files that can be read now: no pause of the person holds them."""
+    return PendingMedia.objects.filter(is_due(now), kind=kind).exclude(is_held_memory("memory__"))
+
+
 def _due(kind: PendingMedia.Kind, now: datetime) -> QuerySet[PendingMedia]:
     """Return the oldest due file of each user, without deleted and unflushed ones."""
-    due = PendingMedia.objects.filter(is_due(now), IS_LIVE, kind=kind)
+    due = due_files(kind, now).filter(IS_LIVE)
     firsts = due.order_by().values("memory__user").annotate(first=Min("pk")).values("first")
     return due.filter(pk__in=firsts).select_related("memory__user", "memory__session").order_by("pk")
 

@@ -19,6 +19,7 @@ from memories.services.excerpts import MAX_CHARS, Budget, Excerpt, excerpt
 from memories.services.scoped_hits import ScopedHit
 from memories.services.search import SearchAnswer
 from remote.queries import RemoteState
+from store.admission import answer_of
 from store.models import Memory, Session, State
 from store.neighbors import Neighbor
 from store.port import AddResult, FlushResult
@@ -169,6 +170,7 @@ def added(session_id: str, result: AddResult, unknown_zone: str | None = None) -
         "stored": result.stored,
         "skipped": [{"index": one.message, "id": one.memory_id} for one in result.skipped],
     }
+    answer |= answer_of(result.refused, is_paused=result.is_paused)
     if result.redacted:
         answer["redacted"] = dict(result.redacted)
     if result.thoughts:
@@ -191,6 +193,8 @@ def flushed(session_id: str, result: FlushResult) -> dict[str, Any]:
     answer: dict[str, Any] = {"session_id": session_id, "backend": {"request_id": result.request_id, "data": data}}
     if result.degraded:
         answer["degraded"] = localized(result.degraded)
+    if result.is_paused:
+        answer |= {"stored": 0, "paused": True}
     return answer
 
 

@@ -58,6 +58,7 @@ from memories.services.manual import Source, StoredFact, store_fact
 from memories.services.search_log import logged_search
 from memories.services.zones import filters_now, unknown_zone
 from remote import queries as remote
+from store.admission import NotKept, answer_of
 from store.models import Memory
 from store.types import KEPT, Owner, StoredMemory
 
@@ -83,6 +84,8 @@ def _fact_response(answer: dict[str, Any], status: int, etag: str) -> Response:
 
 def _kept(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is kept of an answer with a stored fact: no text."""
+    if answer["memory"] is None:
+        return dict(answer)
     memory = {name: answer["memory"][name] for name in ("id", "app_id", "project_id")}
     return memory | {name: answer[name] for name in ("action", "replaces", "redacted") if name in answer}
 
@@ -90,9 +93,11 @@ def _kept(answer: Mapping[str, Any]) -> dict[str, Any]:
 def _stored_again(request: Request, kept: IdempotencyKey) -> Response:
     """Return the answer to a repeated request, with the memory as it is now."""
     user_pk, result = caller(request).user_pk, dict(kept.result)
+    if result.get("action") == "refused":
+        return Response(result)
     ref = MemoryRef(result.pop("id"), app_id=result.pop("app_id"), project_id=result.pop("project_id"))
     memory = lookup.get_memory(user_pk, ref)
-    answer = _stored(memory.owner, memory) | {"similar": []} | result
+    answer = _stored(memory.owner, memory) | {"similar": [], "stored": 1} | result
     return _fact_response(answer, kept.status or 200, etag_of(_memory(user_pk, ref)))
 
 
@@ -121,6 +126,8 @@ def _store_item(principal: Principal, item: dict[str, Any]) -> dict[str, Any]:
     """Store a fact of a bulk request. Return its result, also for an error that is of this fact alone."""
     try:
         stored = _store(principal, parse(fact_schemas.FactItem, item), with_similar=False)
+    except NotKept as error:
+        return {"status": 200, "action": "refused", **error.members}
     except (InvalidInput, NotFound, Conflict, Forbidden) as error:
         problems = [{"field": one.field, "message": localized(one.message)} for one in error.errors]
         return {"status": error.status, "code": error.code, "detail": localized(error.detail), "errors": problems}
@@ -403,11 +410,15 @@ class MemoryViewSet(ViewSet):
         owner = owner_of(principal, body.app_id, body.project_id)
         before = partial(_require_match, request, owner)
         with transaction.atomic():
-            stored = _store(principal, body, before=before)
+            try:
+                stored = _store(principal, body, before=before)
+            except NotKept as error:
+                nothing = {"memory": None, "action": "refused", "similar": [], "replaces": [], "stored": 0}
+                return Response(nothing | error.members)
             etag = etag_of(_memory(owner.user_pk, _ref_of(stored.memory)))
         similar = rendering.similar(stored.similar) if SEARCH in principal.scopes else []
         answer = _stored(owner, stored.memory) | {"action": stored.action, "similar": similar}
-        answer["replaces"] = list(links_of(stored.memory).replaces)
+        answer |= {"replaces": list(links_of(stored.memory).replaces), "stored": 1}
         if stored.redacted:
             answer["redacted"] = dict(stored.redacted)
         return _fact_response(answer, 201 if stored.action == "created" else 200, etag)
@@ -435,7 +446,10 @@ class FactsViewSet(ViewSet):
         language = language_of(request)
         with translation.override(language):
             results = [_store_item(principal, item) | {"index": index} for index, item in enumerate(body.memories)]
-        return Response({"results": results}, headers=language_headers(language))
+        is_paused = any(one.get("paused") for one in results)
+        stored = sum("id" in one for one in results)
+        answer = {"results": results, "stored": stored, **answer_of({}, is_paused=is_paused)}
+        return Response(answer, headers=language_headers(language))
 
 
 @extend_schema(tags=["memories"])
@@ -483,7 +497,8 @@ class MessageViewSet(ViewSet):
     def flush(self, request: Request) -> Response:
         """Turn the messages of a session into memories, for example at the end of a conversation."""
         body = parse(message_schemas.FlushBody, request.data)
-        result = flush(owner_of(caller(request), body.app_id, body.project_id), body.session_id)
+        owner = owner_of(caller(request), body.app_id, body.project_id)
+        result = flush(owner, body.session_id, end=body.end)
         return Response(rendering.flushed(body.session_id, result))
 
 

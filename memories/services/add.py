@@ -1,5 +1,6 @@
 """Add messages to a session, and flush it."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.db import transaction
 
+from accounts import controls
 from accounts.expiry import lower
 from accounts.services import lock_caller
 from core.errors import (
@@ -31,8 +33,8 @@ from documents import mime_types
 from documents.mime_types import ContentType
 from documents.reading import sentence
 from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
-from engines.registry import get_engine
-from memories.services import files
+from engines.registry import get_engine, local_engine
+from memories.services import files, incognito
 from memories.services.files import InlineFile
 from memories.services.hygiene import is_visible, masked_data, own_data, own_text
 from memories.services.lookup import require_open, require_own_session
@@ -42,6 +44,7 @@ from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota
 from store import sessions
+from store.admission import Offer, admit
 from store.models import Session, State, owned_by, owner_columns
 from store.port import AddResult, Engine, FileReading, FlushResult, Skipped
 from store.types import KEPT, ContentItem, Message, NewExpiry, Owner, Role
@@ -93,7 +96,8 @@ class AddCommand:
     """Messages for a session. `participants` are the people beside the user, with the names of those who have one.
 
     `zone` is the time zone that the request names; empty: that of the user's profile. `thoughts` is the number of parts
-    that the request had and the messages lack. `expires_at` is when the session expires.
+    that the request had and the messages lack. `expires_at` is when the session expires, `incognito` makes a new
+    one incognito.
     """
 
     session_id: str
@@ -102,25 +106,45 @@ class AddCommand:
     zone: str = ""
     thoughts: int = 0
     expires_at: NewExpiry = KEPT
+    incognito: bool = False
 
     def index_of(self, position: int) -> int:
         """Return the position in the request of a message."""
         index = self.messages[position].index
         return position if index is None else index
 
+    @property
+    def indexes(self) -> set[int]:
+        """Return the positions in the request of all messages."""
+        return {self.index_of(position) for position in range(len(self.messages))}
+
 
 def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> AddResult:
     """Send messages to the engine and attach their files to the session.
 
-    Texts are cleaned (`hygiene`). Messages without content, and those that the session has already (`resends`), are
-    skipped. Messages of participants are the caller's memories. A file whose address is not allowed, or that cannot
-    be read, is kept as text. A refused call leaves neither a row nor a file. Raises: `InvalidInput` for an unknown
-    sender and for refused addresses, `TooLarge` and `UnsupportedType` for a file, `NotFound` and `Conflict` for the
-    session, `NoSpace`, `Unauthenticated` for a user who is erased meanwhile, and the engine's errors.
+    Texts are cleaned (`hygiene`), and what the user's controls refuse is left out. Messages without content, and those
+    that the session has already (`resends`), are skipped. Messages of participants are the caller's memories. A file
+    whose address is not allowed, or that cannot be read, is kept as text. A refused call leaves neither a row nor a
+    file. Raises: `InvalidInput` for an unknown sender and for refused addresses, `TooLarge` and `UnsupportedType` for a
+    file, `NotFound` and `Conflict` for the session, `NoSpace`, `Unauthenticated` for a user who is erased meanwhile,
+    and the engine's errors.
     """
-    engine = engine or get_engine()
-    command, redacted = _cleaned(command)
+    cleaned, redacted = _cleaned(command)
+    if command.incognito:
+        require_own_session(owner, command.session_id)
+        incognito.begin(owner, command.session_id)
+    admitted, refusal = _admitted(owner, cleaned)
+    if admitted.messages:
+        result = replace(_store(owner, admitted, engine), redacted=dict(redacted))
+    else:
+        result = AddResult("accumulated", 0, uuid4().hex)
+    return replace(result, message_count=len(cleaned.indexes), thoughts=command.thoughts, **refusal)
+
+
+def _store(owner: Owner, command: AddCommand, engine: Engine | None) -> AddResult:
+    """Send cleaned messages to the engine, those of incognito sessions to the one here. Raises: as `add`."""
     not_allowed, session = _check(owner, command)
+    engine = local_engine() if session and incognito.extend(session) else engine or get_engine()
     skipped = _skipped(command, session)
     zone = zone_of_user(owner.user_pk, command.zone)
     messages: list[Message] = []
@@ -175,16 +199,71 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
     unread = {(stored[one.message], one.item): one.cause for one in result.kept_as_text}
     return replace(
         result,
-        message_count=len({command.index_of(position) for position in range(len(command.messages))}),
         kept_as_text=(),
         skipped=_skipped_of_request(command, skipped),
-        redacted=dict(redacted),
-        thoughts=command.thoughts,
         warnings=(
             *_warnings(command, skipped, not_allowed | unread),
             *(_gap(command, stored[one.message], one.item, note) for one in result.readings for note in _noted(one)),
         ),
     )
+
+
+def _admitted(owner: Owner, command: AddCommand) -> tuple[AddCommand, dict[str, Any]]:
+    """Return the call without what the user's controls refuse, and the fields of the result that count it.
+
+    A message stays without a refused file, unless nothing else is in it.
+    """
+    offers = [_offer(message) for message in command.messages]
+    places = [
+        (position, place)
+        for position, message in enumerate(command.messages)
+        for place, part in enumerate(message.parts)
+        if part.uri is not None or part.data is not None
+    ]
+    offers += [_offer_of_file(command.messages[position], place) for position, place in places]
+    admission = admit(owner.user_pk, offers)
+    if not admission.refused:
+        return command, {"is_paused": admission.is_paused}
+    first_file = len(command.messages)
+    files_out = {places[one - first_file] for one in admission.refused if one >= first_file}
+    kept = []
+    for position, message in enumerate(command.messages):
+        index = command.index_of(position)
+        parts = tuple(
+            replace(part, place=part.place or f"messages.{index}.content.{place}.uri")
+            for place, part in enumerate(message.parts)
+            if (position, place) not in files_out
+        )
+        is_empty = not parts and bool(message.parts) and not message.tool_calls
+        if position not in admission.refused and not is_empty:
+            kept.append(replace(message, parts=parts, index=index))
+    reasons: dict[str, set[int]] = {}
+    for one, reason in admission.refused.items():
+        position = one if one < first_file else places[one - first_file][0]
+        reasons.setdefault(reason, set()).add(command.index_of(position))
+    admitted = replace(command, messages=tuple(kept))
+    return admitted, {
+        "refused": {reason: len(indexes) for reason, indexes in reasons.items()},
+        "left_out": len(command.indexes - admitted.indexes),
+        "is_paused": admission.is_paused,
+    }
+
+
+def _offer(message: NewMessage) -> Offer:
+    """Return what a message says; one without text is known by its calls and files."""
+    text = "\n".join(part.text for part in message.parts if part.text is not None)
+    if not text.strip():
+        text = "\n".join([*map(str, message.tool_calls), *(_identity(part) for part in message.parts)])
+    return Offer("chats", text, message.role, message.timestamp_ms if message.has_time else None)
+
+
+def _offer_of_file(message: NewMessage, place: int) -> Offer:
+    at_ms = message.timestamp_ms if message.has_time else None
+    return Offer("files", _identity(message.parts[place]), at_ms=at_ms)
+
+
+def _identity(part: NewContentItem) -> str:
+    return part.uri or (hashlib.sha256(part.data).hexdigest() if part.data is not None else part.text or "")
 
 
 def _skipped_of_request(command: AddCommand, skipped: Mapping[int, str | None]) -> tuple[Skipped, ...]:
@@ -288,12 +367,22 @@ def _said(message: NewMessage) -> Said:
     return Said(message.role, message.sender_id, None if None in texts or message.tool_calls else whole)
 
 
-def flush(owner: Owner, session_id: str, *, engine: Engine | None = None) -> FlushResult:
-    """Turn a session's messages into memories. The result is `no_extraction` if it has none.
+def flush(owner: Owner, session_id: str, *, end: bool = False, engine: Engine | None = None) -> FlushResult:
+    """Turn a session's messages into memories. The result is `no_extraction` if it has none, and during a pause.
 
-    Raises: `NotFound` for a session id that names another user, and the engine's errors.
+    `end` ends an incognito session. Raises: `NotFound` for a session id that names another user, `SessionEnded`, and
+    the engine's errors.
     """
     require_own_session(owner, session_id)
+    if end and (ending := incognito.find(owner, session_id)):
+        incognito.require_open(ending)
+        incognito.end(owner, session_id)
+        return FlushResult("no_extraction", 0, uuid4().hex, None)
+    if controls.is_paused(owner.user_pk, "chats"):
+        return FlushResult("no_extraction", 0, uuid4().hex, None, is_paused=True)
+    if session := incognito.find(owner, session_id):
+        incognito.require_open(session)
+        engine = local_engine()
     return (engine or get_engine()).flush(owner, session_id)
 
 
@@ -319,6 +408,8 @@ def _check(owner: Owner, command: AddCommand) -> tuple[dict[tuple[int, int], str
     if any(part.data is not None and len(part.data) > limit for part in parts):
         raise TooLarge(_("A file in a message must be at most %(number)s bytes.", number=limit))
     session = Session.objects.filter(owned_by(owner), session_id=command.session_id).first()
+    if session is not None:
+        incognito.require_open(session)
     if session is not None and session.state == State.PURGED:
         raise NotFound(_("This session was deleted permanently: choose another session_id."))
     if session is not None:

@@ -29,7 +29,7 @@ from core.events import EventType, publish
 from core.messages import Translatable as _
 from engines.registry import get_engine
 from memories.models import Override, OverrideRevision, Tombstone
-from memories.services import lookup
+from memories.services import incognito, lookup
 from memories.services.hygiene import own_text
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
@@ -242,6 +242,7 @@ def _delete_session(owner: Owner, session_id: str, reason: str, actor: Actor) ->
         active, created = _Decider(owner, actor).create_tombstones("session", {session_id: None}, reason)
         if not active:
             raise NotFound(_("There is no such session."))
+        incognito.end(owner, session_id)
         return active[session_id], created
 
 

@@ -30,6 +30,7 @@ from memories.services.hygiene import is_visible, masked, own_data, own_text
 from memories.services.lookup import MemoryRef, check_expiry, require_open, require_own_session
 from memories.services.zones import offset_of, zone_of_user
 from store import browse, expiry, sessions, writes
+from store.admission import Offer, require
 from store.categories import CATEGORIES, TABS, tab_of
 from store.cover import is_attached
 from store.derived_memories import queue_comparison
@@ -81,6 +82,11 @@ class NewFact:
         )
 
     @property
+    def offer(self) -> Offer:
+        """Return what the fact says, for the user's controls."""
+        return Offer("agents", self.text, at_ms=to_ms(self.created_at) if self.created_at else None)
+
+    @property
     def labels(self) -> dict[str, Any]:
         """Return what the payload holds of tags, metadata and external id."""
         external = {EXTERNAL_ID: masked(self.external_id), _SENT: digest_of(self.text)} if self.external_id else {}
@@ -122,13 +128,14 @@ def store_fact(
 
     `before` is called under the lock of the user with that memory, `before_change` before it is changed: either may
     raise. Raises: `InvalidInput` for values, `DeletedByPerson` for an external id whose memory was deleted, `NotFound`
-    and `Conflict` for the session, `EngineUnavailable`.
+    and `Conflict` for the session, `NotKept` for what the user's controls refuse, `EngineUnavailable`.
     """
     redacted: Counter[str] = Counter()
     fact = fact.cleaned(redacted)
     fact = replace(fact, session_id=fact.session_id or f"memory_edit:{owner.session_name}")
     _check(fact)
     require_own_session(owner, fact.session_id)
+    require(owner.user_pk, fact.offer)
     near: Sequence[Memory] = ()
     with database_errors(), transaction.atomic():
         lookup.lock_user(owner.user_pk)
@@ -168,13 +175,14 @@ def add_by_hand(
     With a language model, the embedded engine compares it with older ones later, and supersedes those that it replaces.
 
     Raises: `InvalidInput` for an empty or too long text, an unknown category or an importance outside 0..1;
-    `NotFound`, `Conflict` and `EngineRefused` for the session; `EngineUnavailable`.
+    `NotFound`, `Conflict` and `EngineRefused` for the session; `NotKept`; `EngineUnavailable`.
     """
     fact = NewFact(text, category, importance, agent_id, session_id, tags, metadata or {}, expires_at=expires_at)
     fact = fact.cleaned(Counter())
     _check(fact)
     check_expiry(expires_at)
     require_own_session(owner, session_id)
+    require(owner.user_pk, fact.offer)
     return _create(owner, fact, Source(origin, actor))
 
 

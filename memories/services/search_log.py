@@ -18,6 +18,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from accounts.controls import paused_users
 from accounts.models import MemoryUser
 from core.logs import redact_text, request_id
 from memories.models import LoggedSearch, SearchCount
@@ -92,16 +93,19 @@ def _write(batch: list[_Search]) -> int:
         cell = _hour_of(one.at), math.floor(math.log(max(one.ms, 0.01), DURATION_BASE))
         counts[cell] += 1
         without_hits[cell] += not one.hits
-    LoggedSearch.objects.bulk_create(map(_row, found))
+    without_words = set(paused_users("chats").filter(user__in=existing))  # agents search with what was just said
+    rows = (_row(one, has_words=one.owner.user_pk not in without_words) for one in found)
+    LoggedSearch.objects.bulk_create(rows)
     with connection.cursor() as cursor:
         cursor.executemany(_ADD_COUNTS, [(*cell, counts[cell], without_hits[cell]) for cell in sorted(counts)])
     return len(found)
 
 
-def _row(one: _Search) -> LoggedSearch:
+def _row(one: _Search, *, has_words: bool) -> LoggedSearch:
     command = one.command
+    has_words = has_words and settings.MEMORY_GATEWAY_LOG_QUERIES
     # PostgreSQL refuses NUL.
-    query = redact_text(command.query).replace("\x00", "") if settings.MEMORY_GATEWAY_LOG_QUERIES else ""
+    query = redact_text(command.query).replace("\x00", "") if has_words else ""
     return LoggedSearch(
         **owner_columns(one.owner),
         at=one.at,

@@ -28,6 +28,7 @@ from core.persistence.files import create_temporary, raising_no_space, require_f
 from core.persistence.sql import consistent_read, has_tables
 from operations import files
 from operations.archives.archive import Reader, Writer
+from operations.cleanup import incognito
 from operations.commands import Report, no_report
 from operations.models import Lease
 from resources import storage
@@ -71,6 +72,8 @@ def backup(target: Path, *, report: Report = no_report) -> Backup:
 def restore(archive: Path, *, report: Report = no_report) -> Backup:
     """Restore a backup into this gateway's database and storage, which must be empty, while no server runs.
 
+    Incognito sessions are purged, because they may have ended since the backup was made.
+
     Raises: `InvalidInput` for a damaged or unsuitable backup, `Conflict` for a database or storage in use.
     """
     with Reader(archive, FORMAT, oldest=2) as source:
@@ -94,6 +97,7 @@ def restore(archive: Path, *, report: Report = no_report) -> Backup:
         size = int(source.files[_DUMPS[vendor]]["size"])
     call_command("migrate", verbosity=0)
     storage_binding.bind()
+    incognito.purge_all()
     return Backup(len(names), size)
 
 

@@ -14,8 +14,8 @@ from uuid import UUID
 from django.db import DataError, IntegrityError, transaction
 from django.db.models import Model
 
-from accounts import controls
 from accounts.audit import Actor, record
+from accounts.controls import FormerControls, Paused, require_not_paused
 from accounts.models import AuditSubject, MemoryUser, UserKey
 from accounts.services import require_no_alias
 from core.errors import Conflict, FieldError, InvalidInput
@@ -30,7 +30,7 @@ from operations.archives.deletions import Deletions
 from operations.archives.export import FORMAT
 from operations.archives.repairs import storable_row
 from operations.archives.serialization import Loader, fields_of
-from operations.cleanup import purge
+from operations.cleanup import incognito, purge
 from operations.commands import Report, no_report
 from operations.tables import (
     AUDIT,
@@ -93,7 +93,7 @@ class _Replaced:
     keys: list[UserKey] = field(default_factory=list)
     files: set[FileKey] = field(default_factory=set)
     deletions: Deletions | None = None
-    controls: controls.Former | None = None
+    controls: FormerControls | None = None
 
 
 def import_archive(
@@ -126,7 +126,7 @@ def import_archive(
             report("Importing users", number, len(wanted))
             try:
                 _import_user(archive, one, actor, done)
-            except (InvalidInput, Conflict, controls.Paused) as error:
+            except (InvalidInput, Conflict, Paused) as error:
                 done.refused[one.user.user_id] = error.detail
     if done.refused and not done.users and not done.skipped:
         raise InvalidInput(" ".join([*done.refused.values()][:_MAX_NAMED_USERS]))
@@ -261,6 +261,7 @@ def _import_user(archive: Reader, one: _ArchivedUser, actor: Actor, done: Import
     # If interrupted before this, the repeated deletions are in the trash for the next purge.
     if replaced.deletions and replaced.deletions.purged:
         purge.purge_memory(replaced.deletions.purged, user_pk=one.user.pk, actor=actor)
+    incognito.purge_all(one.user.pk)
     done.users.append(one.user.user_id)
     done.files += len(placed)
 
@@ -301,17 +302,20 @@ def _first_line(error: Exception) -> str:
 
 
 def _remove_existing(one: _ArchivedUser) -> _Replaced:
-    """Remove the existing user with the same id; return the data to keep. Raises: as `require_no_alias`."""
+    """Remove the existing user with the same id; return the data to keep.
+
+    Raises: `Paused`, and as `require_no_alias`.
+    """
     require_no_alias(one.user.user_id, one.user.pk)
     existing = MemoryUser.objects.select_for_update().filter(user_id=one.user.user_id).first()
     if existing is None:
         return _Replaced()
-    controls.require_not_paused(existing.pk)
+    require_not_paused(existing.pk)
     replaced = _Replaced(
         list(UserKey.objects.filter(user=existing)),
         set(files.on_disk_of(existing.pk)),
         Deletions.of(existing) if existing.pk == one.user.pk else None,  # else deletions of an unrelated user
-        controls.Former.of(existing),
+        FormerControls.of(existing),
     )
     tables.remove_rows(existing)
     tables.remove_user(existing)

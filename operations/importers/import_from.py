@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.audit import Actor
+from accounts.controls import require_not_paused
 from accounts.models import MemoryUser
 from core.errors import InvalidInput, NotFound, existing
 from core.events import publish
@@ -35,6 +36,7 @@ from operations.importers.sources import READERS, Found, Left, read
 from operations.jobs import Handler, Run
 from operations.models import Job
 from store import writes
+from store.admission import Offer, Source, admit
 from store.categories import CATEGORIES
 from store.models import IS_PURGED, Memory, Session, owned_by
 from store.types import Owner
@@ -190,7 +192,8 @@ class Plan:
 
 
 def submit(request: Request, *, total: int, actor: Actor) -> Job:
-    """Start a job that the worker runs. Raises: `NotFound` for an upload that is older than a day, or used."""
+    """Start a job that the worker runs. Raises: `Paused`, `NotFound` for an upload that is too old, or used."""
+    require_not_paused(request.owner.user_pk)
     request.require_upload()
     return jobs.submit(KIND, request.as_json(), actor=actor, total=total)
 
@@ -198,8 +201,9 @@ def submit(request: Request, *, total: int, actor: Actor) -> Job:
 def plan(request: Request, *, report: Report = no_report) -> Plan:
     """Read the whole source without writing anything.
 
-    Raises: as `sources.read`, and `Stopped`.
+    Raises: as `sources.read`, `Paused` and `Stopped`.
     """
+    require_not_paused(request.owner.user_pk)
     if request.source not in READERS:
         raise InvalidInput.of_field("source", f"must be one of {', '.join(READERS)}")
     if request.category not in CATEGORIES:
@@ -227,7 +231,8 @@ def plan(request: Request, *, report: Report = no_report) -> Plan:
 
 
 def keep_upload(user_pk: UUID, chunks: Iterable[bytes], *, is_archive: bool) -> FileKey:
-    """Store an uploaded source for a day, and return its key. Raises: `NoSpace`, `StorageUnavailable`."""
+    """Store an uploaded source for a day, and return its key. Raises: `Paused`, `NoSpace`, `StorageUnavailable`."""
+    require_not_paused(user_pk)
     key = files.archive_key(user_pk, f"{uuid.uuid4()}{'.zip' if is_archive else '.json'}")
     with temporary_file() as (descriptor, temporary):
         for chunk in chunks:
@@ -247,7 +252,8 @@ def _name(agent_id: str) -> str:
 def _run(run: Run) -> dict[str, Any]:
     """Import in steps. A resumed job reads the source from its beginning.
 
-    What exists is left out, also in the trash; a purge leaves an empty row, so that nothing purged returns.
+    What exists is left out, also in the trash; a purge leaves an empty row, so that nothing purged returns. So is what
+    was said during a pause.
     """
     request = Request.from_json(run.params)
     memories, seen, added = request.memories(), 0, run.cursor.get("added", 0)
@@ -255,13 +261,21 @@ def _run(run: Run) -> dict[str, Any]:
         with transaction.atomic():
             known = writes.known(request.owner, {memory.memory_id for _session, memory in batch})
             unique = {memory.memory_id: (session, memory) for session, memory in reversed(batch)}
-            new = [one for one in reversed(unique.values()) if one[1].memory_id not in known]
+            unknown = [one for one in reversed(unique.values()) if one[1].memory_id not in known]
+            require_not_paused(request.owner.user_pk)
+            refused = admit(request.owner.user_pk, [_offer(memory) for _session, memory in unknown]).refused
+            new = [one for place, one in enumerate(unknown) if place not in refused]
             sessions = _add(request.owner, new)
             seen, added = seen + len(batch), added + len(new)
             changes = [*(memory.pk for _session, memory in new), *({"session": pk} for pk in sessions)]
             run.step(changes, done=seen, total=max(run.job.total, seen), cursor={"added": added})
         run.check()
     return {"made": added, "left": seen - added}
+
+
+def _offer(memory: Memory) -> Offer:
+    source: Source = "chats" if memory.category.startswith("full_context_") else "agents"
+    return Offer(source, memory.text, str(memory.payload.get("role", "")), memory.created_at_ms)
 
 
 def _add(owner: Owner, new: Sequence[tuple[str, Memory]]) -> list[int]:

@@ -21,11 +21,13 @@ from django.utils import timezone
 
 from accounts import services as accounts
 from accounts.audit import Actor, record
-from accounts.models import MemoryUser, UserKey
+from accounts.controls import is_paused
+from accounts.models import MemoryUser, Pause, UserKey
 from core.errors import Conflict, InvalidInput
 from core.ids import check_user_id, parse_session_id, session_name, user_of_alias
 from core.persistence.file_keys import MESSAGE_FILES, FileKey, file_key, is_key
 from core.persistence.files import stored_files
+from core.times import to_ms
 from documents.mime_types import content_type_of, extension_of
 from engines.registry import get_engine
 from memories.models import Override, Tombstone
@@ -39,9 +41,11 @@ from resources import storage
 from resources.models import Attachment, Resource
 from resources.services import deletion
 from store import writes as memory_storage
+from store.admission import Offer, admit
 from store.cover import is_attached
 from store.models import Memory, Session, State, owned_by, owner_columns
 
+_PAUSED: Final = "of a user who has paused remembering"
 KIND: Final = "import_gateway"
 _STEP_ROWS: Final = 50
 _NAMED_PLACES: Final = 5
@@ -171,6 +175,8 @@ class _Import:
             user = None if self._is_plan else MemoryUser.objects.filter(user_id=row.text("user_id")).first()
             if file is None or user is None:
                 return row, file
+            if is_paused(user.pk):
+                return row, None
             place = _resource_path(user, row) if table == "user_resources" else _attachment_path(user, row, file)
         except Left:
             return row, None  # `add` names the reason
@@ -188,6 +194,8 @@ class _Import:
             return MemoryUser.objects.create(user_id=user_id)
         if user is None:
             raise Left("of a user that is not imported")
+        if is_paused(user.pk):
+            raise Left(_PAUSED)
         return user
 
     def _add_user(self, row: Row, _file: StoredFile | None) -> list[Change]:
@@ -196,6 +204,8 @@ class _Import:
             raise Left("a user ID that is too long or has invisible characters")
         if user_id in self._refused:
             raise Left(f"refused, because deleted text would come back: {self._refused[user_id]}")
+        if Pause.objects.filter(user__user_id=user_id, ended_at=None).exists():
+            raise Left(_PAUSED)
         changes: list[Change] = []
         user, is_new = MemoryUser.objects.get_or_create(user_id=user_id)
         if is_new:
@@ -221,6 +231,7 @@ class _Import:
         _require_own_session(columns)
         if not filename:
             raise Left("without a file name")
+        _require_admitted(columns, filename, row)
         if is_upload and file is None and deleted_at is None:
             raise Left("its file is missing from the storage folder")
         if file is not None and digest and digest != file.sha256:
@@ -292,6 +303,7 @@ class _Import:
             raise Left("without an address or a name")
         if self._is_of_resource(row):
             return []  # the resource has it
+        _require_admitted(columns, name, row)
         place = _attachment_path(columns["user"], row, file) if file else ""
         attachment = Attachment(
             **columns,
@@ -355,6 +367,14 @@ class _Import:
         if is_new and decisions.import_override(override, text=text, created_at=created_at):
             return [["override", override.pk]]
         return []
+
+
+def _require_admitted(columns: Mapping[str, Any], name: str, row: Row) -> None:
+    """Raise `Left` for a file of a time in which its user paused remembering."""
+    created_at = row.time("created_at")
+    offer = Offer("files", name, at_ms=to_ms(created_at) if created_at else None)
+    if admit(columns["user"].pk, [offer]).refused:
+        raise Left("of a time in which the user paused remembering")
 
 
 def _refused_users(source: Source) -> dict[str, str]:

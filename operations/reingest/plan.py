@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Length
 
+from accounts.controls import SOURCES, paused_users, require_not_paused
 from core.errors import InvalidInput
 from memories.models import Override, Tombstone
 from operations.reingest.sending import rows_not_sent
@@ -79,9 +80,11 @@ class Plan:
 def plan(target: Target, into: Into | None = None, *, price: float | None = None) -> Plan:
     """Return the plan of a re-ingest. `price` is per million tokens.
 
-    Raises: `InvalidInput` if no remote is attached.
+    Raises: `InvalidInput` if no remote is attached, `Paused` for the sessions of a user who paused remembering.
     """
     require_remote(into)
+    if target.user_pk is not None:
+        require_not_paused(target.user_pk)
     sessions = sessions_of(target, into)
     rows = Memory.objects.filter(session__in=sessions)
     is_ours = Q(origin=Memory.Origin.EMBEDDED)
@@ -133,8 +136,8 @@ def sessions_of(target: Target, into: Into | None) -> QuerySet[Session]:
 
 
 def _of_target(target: Target) -> QuerySet[Session]:
-    """Return the live sessions of the target."""
-    found = Session.objects.filter(state=State.LIVE)
+    """Return the live sessions of the target, without incognito ones and those of users who paused."""
+    found = Session.objects.filter(state=State.LIVE, incognito_until=None).exclude(user__in=paused_users(*SOURCES))
     if target.user_pk is not None:
         found = found.filter(user_id=target.user_pk)
     if target.session_pk is not None:

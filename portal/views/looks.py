@@ -21,6 +21,8 @@ _LOOKS: Final = Q(kind=AuditEvent.Kind.READ) | Q(
         "archive.download",
         "memory.export",
         "user.export",
+        "controls.pause",
+        "controls.resume",
         "portal_link.create",
         "portal_link.open",
         "key.reveal",

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from accounts import idempotency
 from accounts.audit import Actor, record
+from accounts.controls import require_not_paused
 from accounts.models import MemoryUser, Principal
 from accounts.services import lock_caller
 from core.errors import FieldError, InvalidInput
@@ -58,8 +59,9 @@ def register(principal: Principal, registration: Registration) -> Resource:
     `ingest_uri`.
 
     Raises: `InvalidInput` for addresses that must not be stored or read, `UnsupportedType`, `Conflict` if its session
-    is in the trash.
+    is in the trash, `Paused`.
     """
+    require_not_paused(principal.user_pk, "files")
     policy, errors = AddressPolicy.from_settings(), []
     for name, uri in (("source_uri", registration.source_uri), ("ingest_uri", registration.ingest_uri)):
         try:

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts.audit import Actor, record
+from accounts.controls import require_not_paused
 from accounts.services import lock_caller
 from core.background.tasks import wait
 from core.errors import Conflict, NoSpace, Unauthenticated
@@ -44,8 +45,9 @@ def upload(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Act
 
     The same bytes in the same scope are the same resource: an existing one is returned, and ingested again if it
     failed. Raises: `NoSpace` for quotas and a full disk, `StorageUnavailable`, `Conflict` if its session is in the
-    trash, `Unauthenticated` for a user who was erased meanwhile.
+    trash, `Unauthenticated` for a user who was erased meanwhile, `Paused`.
     """
+    require_not_paused(owner.user_pk, "files")
     resource = _get_or_create(actor, owner, incoming, metadata)
     if resource.status == Resource.Status.FAILED:
         reopen(Resource.objects.filter(pk=resource.pk), timezone.now())

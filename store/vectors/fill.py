@@ -21,6 +21,7 @@ from django.utils import timezone
 from accounts import expiry
 from core.background.leases import claimed
 from core.persistence.database_errors import database_errors
+from store.admission import is_held_memory
 from store.index.keyword import IndexEntry
 from store.models import (
     Embedding,
@@ -58,7 +59,7 @@ _NOTHING: Final = _Computed(_NO_VECTOR)
 def pending() -> QuerySet[PendingEmbedding]:
     """Return the memories whose text goes to the model: without those that have expired, until they are restored."""
     expired = Q(memory__state=State.EXPIRED) | Q(memory__session__state=State.EXPIRED, memory__session__isnull=False)
-    return PendingEmbedding.objects.exclude(expired)
+    return PendingEmbedding.objects.exclude(expired).exclude(is_held_memory("memory__"))
 
 
 def fill(seconds: float, *, session: int | None = None) -> int:

@@ -117,9 +117,9 @@ def test_of_two_states_the_stricter_one_stays(alice: Person, *, is_paused_here: 
     user = MemoryUser.objects.get(pk=alice.user_pk)
     pause(alice, "chats")
     refused(alice, said("Walnut."))
-    open_state = controls.Former.of(user)
+    open_state = controls.FormerControls.of(user)
     resume(alice)
-    ended_state = controls.Former.of(user)
+    ended_state = controls.FormerControls.of(user)
     for model in (Controls, Pause, RefusedMessage):
         model.objects.all().delete()
     here, archived = (open_state, ended_state) if is_paused_here else (ended_state, open_state)

@@ -24,6 +24,8 @@ API = {
     ("DELETE", "/users/<str:user_id>"): KEY,
     ("GET", "/users/me/export"): KEY,
     ("GET", "/users/me/audit"): KEY,
+    ("GET", "/users/me/controls"): KEY,
+    ("PUT", "/users/me/controls"): KEY,
     ("GET", "/users/me/keys"): KEY,
     ("POST", "/users/me/keys"): KEY,
     ("POST", "/users/me/keys/rotate"): KEY,

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, GetCoreSchemaHandler, GetJsonSchemaHandle
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from accounts.api.schemas import AuthenticatedBody, Moment, ScopedBody, Time
+from accounts.api.schemas import AuthenticatedBody, IsPaused, Moment, Refused, ScopedBody, Time
 from core.ids import Name, NewSessionId
 from core.labels import ExternalId, Metadata, Tags
 from core.rest import Body, Problem
@@ -105,8 +105,13 @@ class BulkBody(AuthenticatedBody):
     )
 
 
-_ACTION = "`created`, `updated` (an older memory of the same `external_id`, or of the same text), or `unchanged`."
-ActionName = Annotated[Literal["created", "updated", "unchanged"], Field(description=_ACTION, examples=["created"])]
+_ACTION = (
+    "`created`, `updated` (an older memory of the same `external_id`, or of the same text), `unchanged`, or "
+    "`refused` by the person's controls."
+)
+ActionName = Annotated[
+    Literal["created", "updated", "unchanged", "refused"], Field(description=_ACTION, examples=["created"])
+]
 Redacted = Annotated[
     dict[str, int] | None,
     Field(description="The number of values that were masked, by kind. Absent if there are none."),
@@ -124,7 +129,7 @@ class SimilarMemory(BaseModel):
 class FactOut(BaseModel):
     """A stored fact."""
 
-    memory: MemoryOut = Field(description="The memory as it is now.")
+    memory: MemoryOut | None = Field(description="The memory as it is now; null if it was refused.")
     action: ActionName
     similar: list[SimilarMemory] = Field(
         description="Other notes with similar words, the nearest first; at most three.", examples=[[]]
@@ -133,6 +138,9 @@ class FactOut(BaseModel):
         description="The ids of older memories that this one replaces by rule: searches show it before them.",
         examples=[[]],
     )
+    stored: int = Field(description="1, or 0 if it was refused.", examples=[1])
+    refused: Refused = None
+    paused: IsPaused = None
     redacted: Redacted = None
 
 
@@ -169,9 +177,11 @@ class BulkResult(BaseModel):
     id: MemoryId | None = Field(None, description="The id of the memory. Absent for an error.")
     action: ActionName | None = Field(
         None,
-        description="The effect: created, updated or left as it was. Absent for an error.",
+        description="The effect: created, updated, left as it was or refused. Absent for an error.",
         examples=["created"],
     )
+    refused: Refused = None
+    paused: IsPaused = None
     redacted: Redacted = None
     code: str | None = Field(None, description="The error for programs. Absent without one.", examples=[None])
     detail: str | None = Field(None, description="The error and its remedy. Absent without an error.", examples=[None])
@@ -184,3 +194,5 @@ class BulkOut(BaseModel):
     """The results of facts, in their order."""
 
     results: list[BulkResult] = Field(description="One for each fact.")
+    stored: int = Field(description="The number of facts that were neither refused nor had an error.", examples=[1])
+    paused: IsPaused = None

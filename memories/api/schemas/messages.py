@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from accounts.api.schemas import ChatId, FutureMoment, ScopedBody, Time
+from accounts.api.schemas import ChatId, FutureMoment, IsPaused, Refused, ScopedBody, Time
 from core.ids import DisplayName, Name, NewSessionId, SessionId, UserId
 from core.labels import Metadata, Tags
 from core.messages import Translatable as _
@@ -404,6 +404,11 @@ class AddBody(ScopedBody):
         description="When the session expires and goes to the trash with all its memories. Absent: as before; null: "
         "never.",
     )
+    incognito: bool = Field(
+        False,
+        description="True in the first add of a session makes it incognito for good: no model and no remote gets "
+        "it, and it is purged when it is deleted, flushed with `end`, or has no message for two hours.",
+    )
 
     def command(self, user_id: str) -> AddCommand:
         """Return the call for its caller."""
@@ -415,7 +420,13 @@ class AddBody(ScopedBody):
         )
         thoughts = sum(message.thoughts for message in self.messages)
         return AddCommand(
-            self.session_id, messages, participants, self.timezone or "", thoughts, expires_at=given_expiry(self)
+            self.session_id,
+            messages,
+            participants,
+            self.timezone or "",
+            thoughts,
+            given_expiry(self),
+            self.incognito,
         )
 
 
@@ -429,6 +440,7 @@ class FlushBody(ScopedBody):
     """A session to flush."""
 
     session_id: SessionId = Field(description="The id of the session.", examples=["chat:c_456"])
+    end: bool = Field(False, description="True ends an incognito session, which is purged then. Others stay.")
 
 
 RequestId = Annotated[
@@ -465,7 +477,7 @@ class AddOut(BaseModel):
 
     session_id: ChatId
     backend: AddBackend = Field(description="The memory engine's answer.")
-    stored: int = Field(description="The number of messages that were not skipped.", examples=[1])
+    stored: int = Field(description="The number of messages that were neither skipped nor refused.", examples=[1])
     skipped: list[SkippedMessage] = Field(
         description="The messages that were not stored: a transcript that is sent again, or messages without content.",
         examples=[[]],
@@ -479,6 +491,8 @@ class AddOut(BaseModel):
         None,
         description="The number of parts in which a model reasons, which are not stored. Absent if there are none.",
     )
+    refused: Refused = None
+    paused: IsPaused = None
     warnings: list[Problem.FieldProblem] | None = Field(
         None,
         description="The addresses that were kept as text and not read, and why, parts of unknown types, and an "
@@ -513,3 +527,5 @@ class FlushOut(BaseModel):
         None,
         description="Why the remote did not derive memories yet; absent if it did. The messages are found meanwhile.",
     )
+    stored: int | None = Field(None, description="0 during a pause; absent otherwise.", examples=[None])
+    paused: IsPaused = None
