@@ -39,7 +39,7 @@ from accounts.audit import Source, source
 from accounts.models import Principal
 from core import monitoring
 from core.errors import BadRequest, GatewayError
-from core.logs import choose_request_id, request_id
+from core.logs import are_bodies_private, choose_request_id, request_id
 from core.messages import Translatable as _
 from core.persistence import database_errors
 from core.rest import (
@@ -258,6 +258,7 @@ class RequestLog:
         # Under the ASGI router the id is already set.
         token = request_id.set(request_id.get() or choose_request_id(request.headers.get("X-Request-Id", "")))
         address, client = request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_USER_AGENT", "")
+        private = are_bodies_private.set(False)
         sources = source.set(Source.of(address, client, request.get_full_path()))
         try:
             response = self._get_response(request)
@@ -274,7 +275,7 @@ class RequestLog:
                 response.headers.setdefault("Cache-Control", "no-store")
                 if getattr(request, "key_in_url_or_body", False):
                     response["Deprecation"] = DEPRECATION
-                show_bodies = settings.MEMORY_GATEWAY_LOG_BODIES
+                show_bodies = settings.MEMORY_GATEWAY_LOG_BODIES and not are_bodies_private.get()
                 user = getattr(request, "user", None)
                 request_log.write(
                     request_id=request_id.get(),
@@ -299,6 +300,7 @@ class RequestLog:
             return response
         finally:
             source.reset(sources)
+            are_bodies_private.reset(private)
             request_id.reset(token)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

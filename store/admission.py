@@ -16,6 +16,7 @@ from django.db.models import Q
 from accounts import controls
 from accounts.models import Controls, Pause
 from core.errors import GatewayError
+from core.logs import are_bodies_private
 from core.messages import Translatable as _
 from core.times import to_ms
 from store.models import MANUAL_ORIGINS, Session
@@ -103,6 +104,8 @@ def admit(user_pk: UUID, offers: Sequence[Offer]) -> Admission:
     for reason, rule in _RULES:
         open_ones = [(place, offer) for place, offer in enumerate(offers) if place not in refused]
         refused |= dict.fromkeys(rule(limits, open_ones), reason)
+    if refused:
+        are_bodies_private.set(True)
     sources = {offer.source for offer in offers}
     is_paused = any(pause.ended_at is None and pause.source in sources for pause in limits.pauses)
     return Admission(refused, is_paused)

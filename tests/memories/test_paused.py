@@ -67,9 +67,13 @@ def mcp(person: Person, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 def test_every_interface_answers_in_its_shape_and_stores_nothing(
-    alice: Person, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    alice: Person, tmp_path: Path, caplog: pytest.LogCaptureFixture, settings: Any
 ) -> None:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.INFO)
+    api_log = StringIO()
+    handler = logging.StreamHandler(api_log)
+    logging.getLogger("memory_gateway.api").addHandler(handler)
+    settings.MEMORY_GATEWAY_LOG_BODIES = True
     pause(alice)
     said = f"I live in {WORD}."
     added = add(alice, message(said), message("I see.", "assistant"))
@@ -111,10 +115,13 @@ def test_every_interface_answers_in_its_shape_and_stores_nothing(
     source.write_text(json.dumps({"results": [{"id": "1", "memory": said}]}))
     with pytest.raises(Exception, match="paused"):
         call_command("import_from", "mem0", str(source), "--user", alice.user_id, "--apply", stdout=StringIO())
+    logging.getLogger("memory_gateway.api").removeHandler(handler)
     assert texts() == []
     assert not Session.objects.exists()
     assert not Resource.objects.exists()
-    assert WORD not in caplog.text
+    logged = api_log.getvalue() + caplog.text
+    assert "/memories/add" in logged
+    assert WORD not in logged
     assert WORD not in str(list(IdempotencyKey.objects.values_list("result", flat=True)))
 
 
