@@ -1,5 +1,6 @@
 """Remove deleted text from the files of the database."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from django.db import OperationalError, connection
@@ -11,6 +12,8 @@ from store import rollups
 
 MAX_BYTES_AT_ONCE = 512 * 2**20
 """The largest SQLite file that is rewritten within a request."""
+MAX_BYTES_MERGED = 64 * 2**20
+"""The largest SQLite file whose keyword index is merged after a purge of incognito sessions."""
 _POSTGRESQL = _(
     "PostgreSQL keeps deleted rows in its data files until vacuum reuses the space, and longer in its "
     "write-ahead log and in backups. Run VACUUM FULL to remove them from the data files now."
@@ -32,6 +35,21 @@ def overwrite_deleted() -> None:
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA secure_delete = ON")
+
+
+def forget_words() -> None:
+    """Merge the keyword index of a small SQLite database, because its segments keep deleted words until then.
+
+    That of a large one is merged part by part each day (`operations.tasks.merge_keywords`).
+    """
+    if connection.vendor != "sqlite":
+        return
+    path = Path(str(connection.settings_dict["NAME"]))
+    if path.is_file() and path.stat().st_size > MAX_BYTES_MERGED:
+        return
+    with suppress(OperationalError), connection.cursor() as cursor:  # busy: the daily task merges it
+        cursor.execute("INSERT INTO store_keywords (store_keywords) VALUES ('optimize')")
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def compact(*, however_large: bool) -> list[str]:

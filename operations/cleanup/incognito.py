@@ -49,6 +49,8 @@ def _purge(found: QuerySet[Session]) -> int:
         compaction.overwrite_deleted()
     for session in sessions:
         _purge_one(session)
+    if sessions:
+        compaction.forget_words()
     return len(sessions)
 
 

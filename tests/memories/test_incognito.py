@@ -1,0 +1,135 @@
+"""An incognito session: begun by its first add, ended once, and then gone."""
+
+from __future__ import annotations
+
+import base64
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import IdempotencyKey
+from engines.embedded.extraction import due_extractions
+from memories.models import Tombstone
+from operations import tasks
+from operations.cleanup import incognito
+from remote.models import OutboxEntry
+from resources.models import Attachment
+from store.models import Memory, PendingEmbedding, Session
+from store.vectors import fill
+from tests.conftest import Person
+from tests.memories.calls import call
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WORD = "zanzibar"
+SESSION = "chat:secret"
+
+
+def add(person: Person, text: str, *, status: int = 200, session_id: str = SESSION, **fields: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": text}]
+    return call(person, "post", "/memories/add", status=status, session_id=session_id, messages=messages, **fields)
+
+
+def session() -> Session:
+    return Session.objects.get(session_id=SESSION)
+
+
+def test_only_the_first_add_makes_a_session_incognito(alice: Person) -> None:
+    add(alice, "I like tea.", session_id="chat:open")
+    assert (
+        add(alice, "And more.", session_id="chat:open", incognito=True, status=422)["errors"][0]["field"] == "incognito"
+    )
+    assert Session.objects.get().incognito_until is None
+    add(alice, f"I like {WORD}.", incognito=True)
+    before = session().incognito_until
+    add(alice, "And more.", incognito=False)
+    after = session().incognito_until
+    assert before is not None
+    assert after is not None
+    assert after > before
+
+
+def test_a_first_add_that_is_refused_makes_it_incognito_all_the_same(alice: Person) -> None:
+    add(alice, " ", incognito=True)
+    assert session().incognito_until is not None
+
+
+@pytest.mark.parametrize("end", ["delete", "flush", "time"])
+def test_a_session_ends_and_is_purged(alice: Person, end: str, storage: Path) -> None:
+    data = base64.b64encode(WORD.encode()).decode()
+    file = {"type": "doc", "name": f"{WORD}.txt", "ext": "txt", "base64": data}
+    messages = [{"role": "user", "content": [{"type": "text", "text": f"I like {WORD}."}, file]}]
+    alice.client.post(
+        "/memories/add",
+        {"session_id": SESSION, "messages": messages, "incognito": True},
+        "application/json",
+        headers={"idempotency-key": "one"},
+    )
+    assert Memory.objects.count() == 2
+    assert IdempotencyKey.objects.count() == 1
+    if end == "delete":
+        call(alice, "delete", f"/sessions/{SESSION}", reason=f"Not {WORD}.")
+    elif end == "flush":
+        call(alice, "post", "/memories/flush", session_id=SESSION, end=True)
+    else:
+        Session.objects.update(incognito_until=timezone.now() - timedelta(seconds=1))
+    assert add(alice, "One more.", status=409)["code"] == "session_ended"
+    assert incognito.purge_ended() == 1
+    for model in (Memory, IdempotencyKey, Attachment, Tombstone, PendingEmbedding, OutboxEntry):
+        assert not model._default_manager.exists(), model
+    assert not [path for path in storage.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
+    assert WORD not in words_in_tables()
+    for fields in ({}, {"incognito": True}):
+        assert add(alice, "One more.", status=409, **fields)["code"] == "session_ended"
+    assert incognito.purge_ended() == 0
+    assert timedelta(seconds=30) >= tasks.INCOGNITO_EVERY
+
+
+def words_in_tables() -> str:
+    with connection.cursor() as cursor:
+        found = []
+        for table in set(connection.introspection.table_names(cursor)) - {"store_keywords"}:  # its parts are tables
+            cursor.execute(f'SELECT * FROM "{table}"')
+            found += cursor.fetchall()
+    return str(found)
+
+
+def test_an_interrupted_purge_is_carried_out_again(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(alice, f"I like {WORD}.", incognito=True)
+    call(alice, "post", "/memories/flush", session_id=SESSION, end=True)
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(incognito, "record", fail)
+        with pytest.raises(RuntimeError):
+            incognito.purge_ended()
+    assert incognito.ended(timezone.now()).exists()
+    assert incognito.purge_ended() == 1
+    assert WORD not in words_in_tables()
+
+
+def test_no_model_gets_its_messages(alice: Person) -> None:
+    add(alice, f"I like {WORD}.", incognito=True)
+    call(alice, "post", "/memories/flush", session_id=SESSION)
+    PendingEmbedding.objects.bulk_create(
+        [PendingEmbedding(memory=memory) for memory in Memory.objects.all()], ignore_conflicts=True
+    )
+    assert not fill.pending().exists()
+    assert not due_extractions(timezone.now()).exists()
+
+
+def test_a_restored_archive_has_no_incognito_session(alice: Person, tmp_path: Path) -> None:
+    add(alice, f"I like {WORD}.", incognito=True)
+    add(alice, "I like tea.", session_id="chat:open")
+    archive = str(tmp_path / "all.tar")
+    call_command("export_memory", archive, "--all", verbosity=0)
+    call_command("import_memory", archive, "--on-conflict", "replace", verbosity=0)
+    assert list(Memory.objects.values_list("text", flat=True)) == ["I like tea."]
+    assert add(alice, "One more.", status=409)["code"] == "session_ended"
