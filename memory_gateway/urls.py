@@ -30,6 +30,7 @@ def _schema(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponse
 urlpatterns: list[URLPattern | URLResolver] = [
     # Before those of memories, whose ids may be any path; these before all others, because most requests go there.
     path("memories/context", ContextViewSet.as_view({"post": "make"}), name="memory-context"),
+    path("memories/forget", FilteredDeletionViewSet.as_view({"post": "forget"}), name="memory-forgetting"),
     path("memories/delete", FilteredDeletionViewSet.as_view({"post": "delete"}), name="memory-deletion"),
     path("memories/delete/<uuid:deletion_id>", FilteredDeletionViewSet.as_view({"get": "retrieve"})),
     path("memories/delete/<uuid:deletion_id>/undo", FilteredDeletionViewSet.as_view({"post": "undo"})),

@@ -1,7 +1,10 @@
-"""Delete the memories that a filter matches: after a dry run, with frozen ids, as one job that can be undone once."""
+"""Delete the memories that a filter matches, or that have all of some words, as one job that can be undone once.
+
+An application must preview them first, and name their number. A person sees and ticks them (`delete_ticked`).
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -18,36 +21,72 @@ from memories.services.zones import filters_now
 from operations import jobs
 from operations.bulk import Target
 from operations.models import Job
-from store import filters, table
+from store import browse, filters, table
 from store.browse import Selection
-from store.models import Memory
-from store.types import ListRequest, Owner
+from store.index import keyword
+from store.models import IndexStatistics, Memory
+from store.search.copies import grouped
+from store.table import stored
+from store.text import terms
+from store.text.tokens import required_tokens
+from store.types import ListRequest, Owner, StoredMemory
 
 MAX_MEMORIES: Final = 20_000
 """The most memories of one deletion."""
 AT_ONCE: Final = 1_000
 """The most memories that the request itself deletes; more are left to a worker."""
+PREVIEWED: Final = 50
+"""The most memories that a dry run returns."""
 _PREVIEW: Final = "memory.preview"
 
 
 class Chosen(NamedTuple):
-    """The memories of an owner that a filter of the caller chooses, without those of other agents than `reader`."""
+    """The live memories of an owner that a filter matches or, without one, that have all `words`, as lists show them.
+
+    Those of other agents than `reader` are left out. `is_everywhere`: the words are looked up in all of the user's
+    scopes.
+    """
 
     owner: Owner
-    filters: Mapping[str, Any]
+    filters: Mapping[str, Any] | None = None
+    words: str = ""
     reader: str = ""
+    is_everywhere: bool = False
 
     def rows(self) -> QuerySet[Memory]:
-        """Return the live memories, as a list shows them. Raises: `InvalidInput` for the filters."""
+        """Return the memories, unordered. Raises: `InvalidInput` for the filters or the words."""
+        if self.filters is None:
+            return self._with_words()
         if not filters.has_condition(filters.parse(self.filters)):
             raise InvalidInput.of_field("filters", _("must hold at least one condition"))
         now = filters_now(self.filters, self.owner.user_pk)
         return table.listed(self.owner, ListRequest(filters=now, reader=self.reader or None))
 
+    def _with_words(self) -> QuerySet[Memory]:
+        tokens = required_tokens(self.words)
+        if not tokens:
+            raise InvalidInput.of_field("words", _("must contain a word"))
+        scope = {} if self.is_everywhere else {"app_id": self.owner.app_id, "project_id": self.owner.project_id}
+        indexed = IndexStatistics.objects.filter(user_id=self.owner.user_pk, **scope).values_list(
+            "app_id", "project_id"
+        )
+        owners = [Owner(self.owner.user_pk, self.owner.user_id, *of_scope) for of_scope in indexed]
+        if not owners:
+            return Memory.objects.none()
+        wanted = terms.among([keyword.prefix_of(one) for one in owners], tokens)
+        selection = Selection(user_pk=self.owner.user_pk, words=wanted, is_shown=True, **scope)
+        found = browse.rows_of(selection, begins_with_words=True)
+        return found.filter(table.readable_by(self.reader)) if self.reader else found
+
+    def newest(self, limit: int) -> list[list[StoredMemory]]:
+        """Return the newest of the memories, at most `limit`, each in a list with its copies among them."""
+        return grouped(map(stored, self.rows().order_by("-created_at_ms", "-pk")[:limit]))
+
     @property
     def digest(self) -> str:
         """Return a keyed digest of the choice: its words must not be guessed from the audit trail."""
-        written = json.dumps([str(self.owner.user_pk), self.owner.scope, self.filters, self.reader], sort_keys=True)
+        choice = [str(self.owner.user_pk), self.owner.scope, self.filters, self.words, self.reader]
+        written = json.dumps(choice, sort_keys=True)
         return salted_hmac("operations.filtered_deletion", written, algorithm="sha256").hexdigest()[:32]
 
 
@@ -67,9 +106,7 @@ def delete(chosen: Chosen, *, expected_count: int, reason: str, actor: Actor) ->
     `InvalidInput` for too many.
     """
     rows = sorted(chosen.rows().order_by().values_list("pk", flat=True)[: MAX_MEMORIES + 1])
-    if len(rows) > MAX_MEMORIES:
-        message = _("match more than %(number)s memories: add a condition, such as a time", number=MAX_MEMORIES)
-        raise InvalidInput.of_field("filters", message)
+    _require_few(chosen, rows)
     if len(rows) != expected_count or not _was_previewed(chosen, expected_count, timezone.now()):
         raise CountChanged(
             _(
@@ -79,8 +116,35 @@ def delete(chosen: Chosen, *, expected_count: int, reason: str, actor: Actor) ->
             ),
             count=len(rows),
         )
+    return _start(chosen, rows, reason=reason, actor=actor)
+
+
+def delete_ticked(chosen: Chosen, ticked: Collection[int], *, actor: Actor) -> Job:
+    """Delete those of the chosen memories that have these row ids, and their copies among the chosen.
+
+    Raises: `InvalidInput` if too many are chosen.
+    """
+    rows = list(chosen.rows().order_by("pk")[: MAX_MEMORIES + 1])
+    _require_few(chosen, rows)
+    copies = [[one.row for one in memories] for memories in grouped(map(stored, rows))]
+    wanted = [row for of_one in copies if not set(ticked).isdisjoint(of_one) for row in of_one]
+    return _start(chosen, sorted(wanted), reason="", actor=actor)
+
+
+def _require_few(chosen: Chosen, rows: Sequence[object]) -> None:
+    if len(rows) > MAX_MEMORIES:
+        field = "words" if chosen.filters is None else "filters"
+        message = _("match more than %(number)s memories: add a condition, such as a time", number=MAX_MEMORIES)
+        if chosen.filters is None:
+            message = _("are in more than %(number)s memories: add a word", number=MAX_MEMORIES)
+        raise InvalidInput.of_field(field, message)
+
+
+def _start(chosen: Chosen, rows: Sequence[int], *, reason: str, actor: Actor) -> Job:
+    """Delete the memories with these row ids; return the job, which is over if they are few."""
     owner = chosen.owner
-    selection = Selection(user_pk=owner.user_pk, app_id=owner.app_id, project_id=owner.project_id)
+    scope = {} if chosen.is_everywhere else {"app_id": owner.app_id, "project_id": owner.project_id}
+    selection = Selection(user_pk=owner.user_pk, **scope)
     target = Target(selection=selection, at=timezone.now(), up_to_row=max(rows, default=0), rows=tuple(rows))
     params = {"target": target.as_json(), "reason": reason}
     is_small = len(rows) <= AT_ONCE
@@ -102,11 +166,18 @@ def _was_previewed(chosen: Chosen, count: int, now: datetime) -> bool:
 
 def get(principal: Principal, job_id: UUID) -> Job:
     """Return a deletion that a key of the user started, for a bound key only its own. Raises: `NotFound`."""
-    jobs_of_keys = Job.objects.filter(pk=job_id, kind="delete", actor_kind=AuditEvent.ActorKind.KEY)
-    if principal.app_id or principal.agent_id:
-        jobs_of_keys = jobs_of_keys.filter(actor=str(principal.key_id))
-    found = jobs_of_keys.first()
-    if found is None or found.params["target"]["selection"].get("user_pk") != str(principal.user_pk):
+    key = {"actor": str(principal.key_id)} if principal.app_id or principal.agent_id else {}
+    return _of_user(principal.user_pk, job_id, actor_kind=AuditEvent.ActorKind.KEY, **key)
+
+
+def get_of_person(user_pk: UUID, job_id: UUID) -> Job:
+    """Return a deletion that the person started. Raises: `NotFound`."""
+    return _of_user(user_pk, job_id, actor_kind=AuditEvent.ActorKind.PERSON)
+
+
+def _of_user(user_pk: UUID, job_id: UUID, **by: str) -> Job:
+    found = Job.objects.filter(pk=job_id, kind="delete", **by).first()
+    if found is None or found.params["target"]["selection"].get("user_pk") != str(user_pk):
         raise NotFound(_("There is no such deletion."))
     return found
 
@@ -118,13 +189,12 @@ def undoing(job: Job) -> Job | None:
     return Job.objects.filter(kind=jobs.UNDO, params__job=str(job.pk)).order_by("-created_at").first()
 
 
-def undo(principal: Principal, job_id: UUID) -> Job:
-    """Restore what a deletion moved to the trash and is still there. Raises: `NotFound`, `Conflict`."""
-    job = get(principal, job_id)
+def undo(job: Job, *, actor: Actor) -> Job:
+    """Restore what a deletion moved to the trash and is still there; return the deletion. Raises: `Conflict`."""
     if job.is_over and job.undone_at is None and not job.steps.exists():
         return job  # it deleted nothing
     is_small = job.total <= AT_ONCE
-    started = jobs.undo(job.pk, actor=Actor.key(principal), is_for_worker=not is_small)
+    started = jobs.undo(job.pk, actor=actor, is_for_worker=not is_small)
     if is_small:
         jobs.run_now(started)
-    return get(principal, job_id)
+    return jobs.get(job.pk)

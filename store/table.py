@@ -85,11 +85,16 @@ def _conditions(request: ListRequest) -> Q:
     }
     wanted = Q(**{name: value for name, value in named.items() if value is not None})
     if request.reader is not None:
-        wanted &= ~Q(origin__in=MANUAL_ORIGINS) | Q(agent_id__in=["", request.reader])
+        wanted &= readable_by(request.reader)
     if request.after is None:
         return wanted
     at, row = request.after
     return wanted & (Q(created_at_ms__lt=at) | Q(created_at_ms=at, pk__lt=row))
+
+
+def readable_by(agent_id: str) -> Q:
+    """Return the condition of memories that an agent may see: not those that were stored for another one."""
+    return ~Q(origin__in=MANUAL_ORIGINS) | Q(agent_id__in=["", agent_id])
 
 
 _CALCULATED: Final = {"owner", "row", "session_id", "is_session_hidden"}

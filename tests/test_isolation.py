@@ -359,6 +359,13 @@ class Walk(RuleBasedStateMachine):
         self.call(name, "delete", "/memories/{memory_id}/override", memory_id, expect=expect)
 
     @rule(name=people, owner=people)
+    def forget_what_another_said(self, name: str, owner: str) -> None:
+        """The preview of another's words is empty."""
+        body = {"words": self.subjects[owner].marker, "dry_run": True}
+        answer = self.call(name, "post", "/memories/forget", data=body, content_type="application/json")
+        assert name == owner or (answer["count"], answer["memories"]) == (0, [])
+
+    @rule(name=people, owner=people)
     def delete_by_a_filter(self, name: str, owner: str) -> None:
         """Delete one's own memories of a time and restore them; another's deletion looks like none."""
         as_json: dict[str, Any] = {"content_type": "application/json"}

@@ -236,6 +236,8 @@ def _fit(case: Any) -> None:
         # Only the answer to a dry run says the count to expect, and a deletion needs a condition.
         body = {"filters": {"category": "user_memory_fact"}, "dry_run": True}
         object.__setattr__(case, "body", {**case.body, **body})
+    if case.operation.path == "/memories/forget":
+        object.__setattr__(case, "body", {**case.body, "words": "payment", "dry_run": True})
     case.headers.pop("If-Match", None)
     if "Idempotency-Key" in case.headers:
         case.headers["Idempotency-Key"] = str(uuid4())

@@ -30,7 +30,7 @@ ORDER = re.findall(
     create_webhook list_webhooks get_webhook change_webhook rotate_webhook_secret test_webhook
     list_webhook_deliveries delete_webhook
     store_memory store_memories
-    delete_memories get_deletion undo_deletion export_user list_audit_events
+    delete_memories forget_memories get_deletion undo_deletion export_user list_audit_events
     invoke_tool delete_resource restore_resource erase_user_by_id erase_user
     """,
 )

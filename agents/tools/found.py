@@ -15,7 +15,7 @@ from memories.services.scoped_hits import ScopedHit, SearchCommand
 from memories.services.search_log import logged_search
 from store.models import Memory, owned_by
 from store.text.tokens import query_tokens, tokenize
-from store.types import UNCOUNTED_TYPES, Hit
+from store.types import UNCOUNTED_TYPES, Hit, StoredMemory
 
 
 class Recalled(NamedTuple):
@@ -105,6 +105,13 @@ def find(
         for hit, row in visible(caller, [one.hit for one in items.values()])
     ]
     return found[:limit]
+
+
+def recalled_of(memory: StoredMemory) -> Recalled:
+    """Return a stored memory that has all words of a query as one that was found."""
+    hit = Hit(memory.memory_id, memory.memory_type, memory.session_id, memory.text, 1.0, memory.created_at_ms, {})
+    importance = DEFAULT_IMPORTANCE if memory.importance is None else memory.importance
+    return Recalled(ScopedHit(hit, "all_user_memory"), memory.category or memory.memory_type, importance, score=1.0)
 
 
 def visible(caller: Caller, hits: Sequence[Hit]) -> list[tuple[Hit, HitColumns]]:

@@ -7,31 +7,45 @@ from pydantic import BaseModel, Field
 
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery, ScopedBody, Time, UserId
 from core.rest import WHOLE
-from memories.api.schemas.memories import DEFAULT_PAGE_SIZE, Cursor, PageSize, Reason
-from memories.api.schemas.search import FilterTree
-from operations.filtered_deletion import MAX_MEMORIES
+from memories.api.schemas.memories import DEFAULT_PAGE_SIZE, Cursor, MemoryId, PageSize, Reason, SessionKey
+from memories.api.schemas.search import MAX_QUERY_CHARS, FilterTree
+from operations.filtered_deletion import MAX_MEMORIES, PREVIEWED
 
 DeletionId = Annotated[
     UUID, Field(description="The id of the deletion.", examples=["b0a4f9d2-6f0c-4d6e-9a51-2f4f5a8f0c11"])
 ]
 
 
-class FilteredDeletionBody(ScopedBody):
+class PreviewedBody(ScopedBody):
+    """A deletion of many memories: a dry run first, then with its count."""
+
+    dry_run: bool = Field(False, description="True deletes nothing and returns what would be deleted.")
+    expected_count: Annotated[int, Field(ge=0, le=MAX_MEMORIES), WHOLE] | None = Field(
+        None,
+        description="The number that a dry run of the same choice returned in the last ten minutes. Required "
+        "without `dry_run`; if another number matches now, nothing is deleted (409 `count_changed`).",
+        examples=[0],
+    )
+    reason: Reason | None = Field(
+        None, description="Why they are deleted, for the trash and the history.", examples=["outdated"]
+    )
+
+
+class FilteredDeletionBody(PreviewedBody):
     """The memories to delete, and how many they are."""
 
     filters: Annotated[dict[str, Any], FilterTree] = Field(
         description="Conditions that the memories must meet, as in `POST /memories/search`: at least one.",
         examples=[{"tags": ["draft"]}],
     )
-    dry_run: bool = Field(False, description="True deletes nothing and returns the number of memories.")
-    expected_count: Annotated[int, Field(ge=0, le=MAX_MEMORIES), WHOLE] | None = Field(
-        None,
-        description="The number that a dry run with the same filters returned in the last ten minutes. Required "
-        "without `dry_run`; if another number matches now, nothing is deleted (409 `count_changed`).",
-        examples=[0],
-    )
-    reason: Reason | None = Field(
-        None, description="Why they are deleted, for the trash and the history.", examples=["outdated"]
+
+
+class ForgetBody(PreviewedBody):
+    """The words of the memories to delete, and how many they are."""
+
+    words: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)] = Field(
+        description="The memories that have all of these words, in any form, are deleted, with their copies.",
+        examples=["green tea"],
     )
 
 
@@ -87,8 +101,19 @@ class AuditPage(BaseModel):
     next_cursor: str | None = Field(description="The cursor of the next page; null on the last one.", examples=[None])
 
 
+class PreviewedMemory(BaseModel):
+    """A memory that would be deleted."""
+
+    id: MemoryId
+    session_id: SessionKey
+    text: str = Field(description="The text, of a long one the beginning.", examples=["I drink green tea."])
+    category: str = Field(description="The category.", examples=["user_memory_fact"])
+    created_at: Time = Field(description="When it was said or stored.")
+    copies: list[str] = Field(description="The ids of its copies, which are deleted with it.", examples=[[]])
+
+
 class FilteredDeletion(BaseModel):
-    """A dry run, or a deletion of memories by a filter."""
+    """A dry run, or a deletion of memories by a filter or by words."""
 
     deletion_id: str | None = Field(
         description="The id by which the deletion is undone; null for a dry run.",
@@ -101,6 +126,11 @@ class FilteredDeletion(BaseModel):
     deleted: int = Field(description="The number of memories that were moved to the trash.", examples=[1])
     by_category: dict[str, int] | None = Field(
         None, description="Only of a dry run: the number of memories by category.", examples=[None]
+    )
+    memories: list[PreviewedMemory] | None = Field(
+        None,
+        description=f"Only of a dry run: the newest {PREVIEWED} of the memories, newest first, each once.",
+        examples=[None],
     )
 
 

@@ -33,7 +33,10 @@ from core.errors import InvalidInput, NotFound
 from core.ids import user_id_form
 from core.localization import language_headers, language_of
 from core.messages import Translatable as _
+from core.readable import moment
 from core.rest import parse, parse_query
+from core.times import isoformat
+from memories.services.excerpts import MAX_CHARS
 from memories.services.lookup import owner_of
 from operations import erase, filtered_deletion, person_audit, person_export
 from operations.api.schemas import (
@@ -44,12 +47,15 @@ from operations.api.schemas import (
     ErasureReceipt,
     FilteredDeletion,
     FilteredDeletionBody,
+    ForgetBody,
     NamedErasureQuery,
+    PreviewedBody,
     UndoneDeletionBody,
 )
-from operations.filtered_deletion import Chosen
+from operations.filtered_deletion import PREVIEWED, Chosen
 from operations.models import Job
 from operations.person_export import Words
+from store.types import StoredMemory
 
 _EXPORT_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, no-store"}
 _DELETION_ID = path_parameter("deletion_id", DeletionId)
@@ -59,6 +65,7 @@ _DRY_RUN: dict[str, Any] = {
     "count": 0,
     "deleted": 0,
     "by_category": {},
+    "memories": [],
 }
 
 
@@ -107,7 +114,7 @@ class UsersViewSet(UserViewSet):
 
 @extend_schema(tags=["memories"])
 class FilteredDeletionViewSet(ViewSet):
-    scopes = dict.fromkeys(("delete", "retrieve", "undo"), DECIDE)
+    scopes = dict.fromkeys(("delete", "forget", "retrieve", "undo"), DECIDE)
 
     @extend_schema(
         operation_id="delete_memories",
@@ -126,20 +133,26 @@ class FilteredDeletionViewSet(ViewSet):
         too.
         """
         body = parse(FilteredDeletionBody, request.data)
-        principal = caller(request)
-        require(principal.scopes, SEARCH)  # the count tells what is stored
-        owner = owner_of(principal, body.app_id, body.project_id)
-        chosen, actor = Chosen(owner, body.filters, principal.agent_id), Actor.key(principal)
-        if body.dry_run:
-            counts = filtered_deletion.preview(chosen, actor=actor)
-            dry_run = {"deletion_id": None, "status": "dry_run", "count": sum(counts.values()), "deleted": 0}
-            return Response({**dry_run, "by_category": counts})
-        if body.expected_count is None:
-            raise InvalidInput.of_field("expected_count", _("is required: send the count of a dry run"))
-        job = filtered_deletion.delete(
-            chosen, expected_count=body.expected_count, reason=body.reason or "", actor=actor
-        )
-        return Response(_deletion(job))
+        return _delete(request, body, filters=body.filters)
+
+    @extend_schema(
+        operation_id="forget_memories",
+        summary="Delete memories by words",
+        request=request_body(ForgetBody, dry_run=True),
+        responses={
+            200: success(FilteredDeletion, "The dry run or the deletion.", **_DRY_RUN),
+            **problems(409, 422),
+        },
+    )
+    @idempotent()
+    def forget(self, request: Request) -> Response:
+        """Move all memories of a scope that have all of some words to the trash, with their copies and one undo.
+
+        First send the request with `dry_run`, which returns what would be deleted, then with the count that it
+        returned. The key needs the scope `search` too.
+        """
+        body = parse(ForgetBody, request.data)
+        return _delete(request, body, words=body.words)
 
     @extend_schema(
         operation_id="get_deletion",
@@ -163,7 +176,37 @@ class FilteredDeletionViewSet(ViewSet):
     def undo(self, request: Request, deletion_id: UUID) -> Response:
         """Restore what the deletion moved to the trash and what is still there."""
         parse(UndoneDeletionBody, request.data)
-        return Response(_deletion(filtered_deletion.undo(caller(request), deletion_id)))
+        principal = caller(request)
+        job = filtered_deletion.get(principal, deletion_id)
+        return Response(_deletion(filtered_deletion.undo(job, actor=Actor.key(principal))))
+
+
+def _delete(request: Request, body: PreviewedBody, **choice: Any) -> Response:
+    """Answer the dry run or the deletion of what a filter or words choose."""
+    principal = caller(request)
+    require(principal.scopes, SEARCH)  # the answer tells what is stored
+    owner = owner_of(principal, body.app_id, body.project_id)
+    chosen, actor = Chosen(owner, reader=principal.agent_id, **choice), Actor.key(principal)
+    if body.dry_run:
+        counts = filtered_deletion.preview(chosen, actor=actor)
+        dry_run = {"deletion_id": None, "status": "dry_run", "count": sum(counts.values()), "deleted": 0}
+        memories = [_previewed(*copies) for copies in chosen.newest(PREVIEWED)]
+        return Response({**dry_run, "by_category": counts, "memories": memories})
+    if body.expected_count is None:
+        raise InvalidInput.of_field("expected_count", _("is required: send the count of a dry run"))
+    job = filtered_deletion.delete(chosen, expected_count=body.expected_count, reason=body.reason or "", actor=actor)
+    return Response(_deletion(job))
+
+
+def _previewed(memory: StoredMemory, *copies: StoredMemory) -> dict[str, Any]:
+    return {
+        "id": memory.memory_id,
+        "session_id": memory.session_id,
+        "text": memory.text[:MAX_CHARS],
+        "category": memory.category,
+        "created_at": isoformat(moment(memory.created_at_ms)),
+        "copies": [one.memory_id for one in copies],
+    }
 
 
 def _deletion(job: Job) -> dict[str, Any]:

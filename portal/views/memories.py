@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from typing import Any, Final
+from uuid import UUID
 
-from django.core import signing
 from django.db.models import Q
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -15,12 +15,14 @@ from accounts.credential_names import credential_names
 from accounts.models import AuditEvent
 from console import queries
 from console.text import memory_item
-from core.errors import BadRequest, NotFound
+from core.errors import NotFound
 from memories.queries import history, restorable
 from memories.services import decisions
-from memories.services.decisions import Change, OverrideValues
+from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
-from portal.access import Visit, actor_of, page, render
+from operations import filtered_deletion
+from operations.filtered_deletion import Chosen
+from portal.access import Visit, actor_of, owner_in, page, render
 from resources.models import Resource
 from store import browse
 from store.browse import Selection
@@ -33,8 +35,6 @@ from store.types import Position, StoredMemory
 ROWS: Final = 30
 MAX_FORGOTTEN: Final = 200
 MAX_TEXT_CHARS: Final = 8_000
-_UNDO_SALT: Final = "portal.undo"
-_UNDO_SECONDS: Final = 86_400
 KINDS: Final = (
     ("", gettext_lazy("All")),
     ("user", gettext_lazy("About you")),
@@ -113,20 +113,20 @@ def restore(request: Visit, row: int) -> HttpResponseBase:
 @page("GET", "POST")
 def forget(request: Visit) -> HttpResponseBase:
     """Show the memories that have all words, ticked; on POST delete those still ticked, with one undo for all."""
+    q = (request.POST if request.method == "POST" else request.GET).get("q", "")
+    chosen = Chosen(owner_in(request), words=q, is_everywhere=True)
     if request.method == "POST":
-        rows = [row_in(row) for row in request.POST.getlist("row")[:MAX_FORGOTTEN]]
-        own = [one.row for one in browse.get_many(rows) if one.owner.user_pk == request.link.user.pk]
-        changes = decisions.delete_many(own, actor=actor_of(request)) if own else []
-        context = {"title": _("Deleted"), "count": len(changes), "signed": _signed(request, changes)}
-        return render(request, "forgotten.html", context)
-    q = request.GET.get("q", "")
+        ticked = {row_in(row) for row in request.POST.getlist("row")[:MAX_FORGOTTEN]}
+        job = filtered_deletion.delete_ticked(chosen, ticked, actor=actor_of(request))
+        count = job.cursor.get("changed", 0) if job.is_over else job.total
+        return render(request, "forgotten.html", {"title": _("Deleted"), "count": count, "job": job})
     words = _words(q)
-    found = browse.page(_selection(request, words), limit=MAX_FORGOTTEN) if words else None
+    found = chosen.newest(MAX_FORGOTTEN + 1) if words else []
     context = {
         "title": _("Delete by words"),
         "q": q,
-        "items": _items(request, found.memories, words) if found else [],
-        "has_more": bool(found and found.older),
+        "items": _items(request, [memory for memory, *_copies in found[:MAX_FORGOTTEN]], words),
+        "has_more": sum(map(len, found)) > MAX_FORGOTTEN,
         "limit": MAX_FORGOTTEN,
     }
     return render(request, "forget.html", context)
@@ -136,15 +136,13 @@ def forget(request: Visit) -> HttpResponseBase:
 def undo(request: Visit) -> HttpResponseBase:
     """Restore what one deletion by words deleted, and was not deleted again since."""
     try:
-        owner, changes = signing.loads(request.POST.get("changes", ""), salt=_UNDO_SALT, max_age=_UNDO_SECONDS)
-    except signing.BadSignature:
-        owner, changes = "", []
-    if owner != str(request.link.user.pk):
-        raise BadRequest(_("This can no longer be undone here. Restore it in the trash."))
-    restored = decisions.restore_many(
-        [change[0] for change in changes], tombstone_ids={change[1] for change in changes}, actor=actor_of(request)
-    )
-    return render(request, "restored.html", {"title": _("Restored"), "count": len(restored)})
+        deletion = UUID(request.POST.get("deletion", ""))
+    except ValueError:
+        raise NotFound(_("There is no such deletion.")) from None
+    job = filtered_deletion.get_of_person(request.link.user.pk, deletion)
+    undone = filtered_deletion.undoing(filtered_deletion.undo(job, actor=actor_of(request)))
+    count = 0 if undone is None else undone.result.get("undone", undone.total)
+    return render(request, "restored.html", {"title": _("Restored"), "count": count})
 
 
 def _memory_page(
@@ -243,10 +241,6 @@ def _items(request: Visit, memories: Sequence[StoredMemory], words: Sequence[str
         )
         for one in memories
     ]
-
-
-def _signed(request: Visit, changes: Sequence[Change]) -> str:
-    return signing.dumps([str(request.link.user.pk), changes], salt=_UNDO_SALT, compress=True) if changes else ""
 
 
 def _address(**query: str) -> str:

@@ -1,6 +1,6 @@
 """Find the copies of a memory: live memories of the same text, sender and role, which a search shows as one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -35,6 +35,16 @@ def find_copies(memory: StoredMemory, *, reader: str = "") -> list[StoredMemory]
     else:
         found = list(others if words else others.filter(text=memory.text))
     return [one for one in map(stored, found) if _is_copy(one, key, reader)]
+
+
+def grouped(memories: Iterable[StoredMemory]) -> list[list[StoredMemory]]:
+    """Return the memories in lists of copies, all in the given order."""
+    found: dict[tuple[object, ...], list[StoredMemory]] = {}
+    for memory in memories:
+        is_known = bool(memory.text and memory.sender_id)
+        key = (memory.owner, memory.sender_id, *_key(memory)) if is_known else (memory.row,)
+        found.setdefault(key, []).append(memory)
+    return list(found.values())
 
 
 def _candidates(memory: StoredMemory, words: Sequence[str]) -> list[int] | None:

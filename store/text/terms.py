@@ -68,7 +68,12 @@ def of_user(terms: Collection[str], prefixes: Collection[str], named: Collection
     rest = [term for term in terms if term not in named]
     if not rest:
         return tuple(terms)
-    return (*terms, *(f"{OF}{orjson.dumps([prefix, *rest]).decode()}" for prefix in prefixes))
+    return (*terms, *among(prefixes, rest))
+
+
+def among(prefixes: Collection[str], tokens: Collection[str]) -> tuple[str, ...]:
+    """Return terms for memories with all these tokens, of the users and scopes with these prefixes in the index."""
+    return tuple(f"{OF}{orjson.dumps([prefix, *tokens]).decode()}" for prefix in prefixes)
 
 
 def written(terms: Collection[str]) -> str:

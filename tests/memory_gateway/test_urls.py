@@ -46,6 +46,7 @@ API = {
     ("POST", "/memories"): KEY,
     ("POST", "/memories/bulk"): KEY,
     ("POST", "/memories/delete"): KEY,
+    ("POST", "/memories/forget"): KEY,
     ("GET", "/memories/delete/<uuid:deletion_id>"): KEY,
     ("POST", "/memories/delete/<uuid:deletion_id>/undo"): KEY,
     ("DELETE", "/memories"): KEY,

@@ -56,6 +56,7 @@ def drafts(alice: Person, bob: Person) -> list[str]:
 
 def test_a_dry_run_counts_and_deletes_nothing(alice: Person, drafts: list[str]) -> None:
     answer = request(alice, dry_run=True).json()
+    assert [one["id"] for one in answer.pop("memories")] == drafts[::-1]
     assert answer == {
         "deletion_id": None,
         "status": "dry_run",

@@ -7,6 +7,7 @@ import json
 import re
 import zipfile
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -98,7 +99,9 @@ def test_another_users_rows_do_not_exist(here: Visit, bob: Person) -> None:
     ):
         assert here.post(path).status_code == 404, path
     assert here.post(f"/portal/memories/{row}/correct", text="x", before=OF_BOB).status_code == 404
-    assert "0 memories are deleted" in here.post("/portal/memories/forget", row=[row]).content.decode()
+    assert "0 memories are deleted" in here.post("/portal/memories/forget", q="diary", row=[row]).content.decode()
+    for deletion in (uuid4(), "x"):
+        assert here.post("/portal/memories/undo", deletion=deletion).status_code == 404
     assert Memory.objects.get(pk=row).state == "live"
     assert not Tombstone.objects.exists()
 
@@ -139,13 +142,23 @@ def test_delete_by_words_takes_what_is_ticked_and_undoes_it(here: Visit, alice: 
     page = here.get("/portal/memories/forget?q=green+tea")
     rows = re.findall(r'name="row" value="(\d+)"', page)
     assert len(rows) == 2
-    done = here.post("/portal/memories/forget", row=rows).content.decode()
+    done = here.post("/portal/memories/forget", q="green tea", row=rows).content.decode()
     assert "2 memories are deleted" in done
-    signed = re.findall(r'name="changes" value="([^"]+)"', done)[0]
+    deletion = re.findall(r'name="deletion" value="([^"]+)"', done)[0]
     assert "Nothing has these words" in here.get("/portal/?q=green+tea")
-    assert visit(bob).post("/portal/memories/undo", changes=signed).status_code == 400
-    assert "2 memories are restored" in here.post("/portal/memories/undo", changes=signed).content.decode()
-    assert here.post("/portal/memories/undo", changes="x").status_code == 400
+    assert visit(bob).post("/portal/memories/undo", deletion=deletion).status_code == 404
+    assert "2 memories are restored" in here.post("/portal/memories/undo", deletion=deletion).content.decode()
+    assert here.post("/portal/memories/undo", deletion=deletion).status_code == 409
+
+
+def test_delete_by_words_takes_the_copies_of_what_is_ticked(here: Visit, alice: Person) -> None:
+    for session in ("c2", "c3"):
+        say(alice, "My diary is under the stairs.", session)
+    page = here.get("/portal/memories/forget?q=diary+stairs")
+    said, answered = re.findall(r'name="row" value="(\d+)"', page)
+    done = here.post("/portal/memories/forget", q="diary stairs", row=[answered]).content.decode()
+    assert "2 memories are deleted" in done
+    assert re.findall(r'name="row" value="(\d+)"', here.get("/portal/memories/forget?q=diary+stairs")) == [said]
 
 
 def test_conversations_are_read_deleted_and_restored(here: Visit, alice: Person) -> None:

@@ -48,6 +48,7 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "create_portal_link": ("users.portal_link", {}),
     "create_user": ("users.create", {}),
     "delete_memories_of_sender": ("memories.delete_of_sender", {}),
+    "forget_memories": ("memories.forget", {"words": "green tea"}),
     "delete_memories": ("memories.delete_many", {"filters": {"tags": ["x"]}}),
     "get_deletion": ("memories.deletion", {}),
     "undo_deletion": ("memories.undo_deletion", {}),

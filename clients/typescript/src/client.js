@@ -234,7 +234,19 @@ export class Memories extends Group {
   }
 
   /**
-   * Return a deletion by `deleteMany` that a worker carries out.
+   * Move all memories that have all these words, with their copies, to the trash: first with `dry_run`, which returns
+   * what would go, then with the `count` of its answer as `expected_count`.
+   *
+   * @param {string} words
+   * @param {Fields<"ForgetBodyRequest", "words">} [options]
+   * @returns {Promise<Schemas["FilteredDeletion"]>}
+   */
+  forget(words, options) {
+    return this._call("POST", "/memories/forget", { body: { ...this._scope, words, ...options }, isKeyed: true });
+  }
+
+  /**
+   * Return a deletion by `deleteMany` or `forget` that a worker carries out.
    *
    * @param {string} deletionId
    * @returns {Promise<Schemas["FilteredDeletion"]>}
@@ -244,7 +256,7 @@ export class Memories extends Group {
   }
 
   /**
-   * Restore what a deletion by `deleteMany` moved to the trash.
+   * Restore what a deletion by `deleteMany` or `forget` moved to the trash.
    *
    * @param {string} deletionId
    * @returns {Promise<Schemas["FilteredDeletion"]>}

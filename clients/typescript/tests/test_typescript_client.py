@@ -41,6 +41,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "store_memory": ("memories.store", ["x", REST]),
     "store_memories": ("memories.storeMany", [[{"text": "x"}]]),
     "delete_memories_of_sender": ("memories.deleteOfSender", ["x", REST]),
+    "forget_memories": ("memories.forget", ["green tea", REST]),
     "delete_memories": ("memories.deleteMany", [{"tags": ["x"]}, REST]),
     "get_deletion": ("memories.deletion", ["x"]),
     "undo_deletion": ("memories.undoDeletion", ["x"]),

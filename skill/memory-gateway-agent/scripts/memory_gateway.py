@@ -860,6 +860,14 @@ COMMANDS = (
             'delete-memories \'{"tags": ["draft"]}\' --expected-count 12',
         ),
     ),
+    Command(
+        "forget-memories",
+        "forget_memories",
+        (
+            'forget-memories "green tea" --dry-run',
+            'forget-memories "green tea" --expected-count 2',
+        ),
+    ),
     Command("get-deletion", "get_deletion", ("get-deletion b0a4f9d2-6f0c-4d6e-9a51-2f4f5a8f0c11",)),
     Command("undo-deletion", "undo_deletion", ("undo-deletion b0a4f9d2-6f0c-4d6e-9a51-2f4f5a8f0c11",)),
     Command(
