@@ -11,6 +11,7 @@ from benchmarks.answers import run as answers
 from benchmarks.engine import compare as engine
 from benchmarks.http import compare
 from benchmarks.retrieval import compare as retrieval
+from benchmarks.topics import run as topics
 
 BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
     "answers": answers.main,
@@ -18,6 +19,7 @@ BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
     "http": compare.main,
     "resource_scope": resource_scope.main,
     "retrieval": retrieval.main,
+    "topics": topics.main,
 }
 
 
