@@ -1,4 +1,4 @@
-"""Recognize statements about a person's health, money, religion … by lexicons, and words in any of their forms.
+"""Recognize statements about a person's health, money, religion … by lexicons.
 
 A topic needs a statement about the person, not only a word: "I take insulin", not "insulin was found in 1921". The
 lexicons (`topic_words_en`, `_de`, `_zh`) have terms of several kinds:
@@ -9,9 +9,7 @@ lexicons (`topic_words_en`, `_de`, `_zh`) have terms of several kinds:
 - `i`: what one does: "I …";
 - `about`, `any`: terms in a sentence that speaks of "I", "my", "we".
 
-English finds places by names with a capital letter, too.
-
-They catch words, not meanings: a person must be told so.
+They catch words, not meanings.
 """
 
 import re
@@ -27,7 +25,7 @@ from store.text.topic_words_zh import WORDS as CHINESE
 Topic = Literal["health", "money", "religion", "politics", "sexuality", "location", "family", "work"]
 TOPICS: Final[tuple[Topic, ...]] = get_args(Topic)
 Speaker = Literal["user", "other", "note"]
-"""Who says a text: the person ("I"), somebody to them ("you"), or a note about them ("the user", a name, nobody)."""
+"""Who says a text: the person ("I"), an assistant to them ("you"), or a note about them ("the user", a name)."""
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\n+")
 _APOSTROPHES: Final = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "`": "'"})

@@ -78,7 +78,7 @@ def _spelled(folded: str) -> list[str]:
 
 
 def _verb(pattern: re.Pattern[str], word: str) -> set[str]:
-    """Return the stem of a German verb, of which the stemmer does not take "t": "kündigt" is "kündigen"."""
+    """Return the stem of a German verb, whose "t" the stemmer keeps: "kündigt" is "kündigen"."""
     found = pattern.fullmatch(word)
     return {f"~{found[1]}"} if found else set()
 

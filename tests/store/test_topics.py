@@ -66,7 +66,7 @@ def test_other_sentences_are_of_no_topic(text: str) -> None:
 
 
 @pytest.mark.parametrize(("speaker", "text", "topic"), ABOUT_THE_PERSON)
-def test_whoever_says_it_to_or_of_the_person(speaker: Speaker, text: str, topic: str) -> None:
+def test_assistants_and_notes_speak_of_the_person(speaker: Speaker, text: str, topic: str) -> None:
     assert topic in topics_of(text, speaker=speaker)
 
 
