@@ -12,7 +12,7 @@ import hmac
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 from uuid import UUID
 
 from django.db import transaction
@@ -20,11 +20,20 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from accounts.models import Controls, MemoryUser, Pause, PortalLink, RefusedMessage
+from accounts.models import (
+    MAX_NEVER_WORD_CHARS,
+    MAX_NEVER_WORDS,
+    Controls,
+    MemoryUser,
+    Pause,
+    PortalLink,
+    RefusedMessage,
+)
 from core.errors import GatewayError, InvalidInput, existing
 from core.events import publish
 from core.messages import Translatable as _
 
+TOPICS: Final = tuple(Controls.Topic.values)
 SOURCES: Final = tuple(Pause.Source.values)
 KEPT_FOR: Final = timedelta(days=30)
 """How long a message is refused that repeats one of a pause."""
@@ -108,6 +117,95 @@ def set_paused(user_pk: UUID, sources: Iterable[str], *, is_loosening_allowed: b
             _tell(user, "resume", resumed, actor)
 
 
+class Never(NamedTuple):
+    """What is never kept: what has one of the words in any form, and what is about one of the topics."""
+
+    words: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.topics)
+
+
+def never_of(user_pk: UUID) -> Never:
+    """Return what a person wants never remembered. One SQL statement."""
+    row = Controls.objects.filter(pk=user_pk).first()
+    return Never() if row is None else Never(tuple(row.words), tuple(row.topics))
+
+
+def nevers_of(user_pks: Collection[UUID]) -> dict[UUID, Never]:
+    """Return what these users want never remembered, without those who limited nothing. One SQL statement."""
+    rows = Controls.objects.filter(pk__in=user_pks)
+    found = {row.pk: Never(tuple(row.words), tuple(row.topics)) for row in rows}
+    return {user_pk: never for user_pk, never in found.items() if never}
+
+
+def set_never(
+    user_pk: UUID,
+    *,
+    words: Iterable[str] | None = None,
+    topics: Iterable[str] | None = None,
+    is_loosening_allowed: bool = False,
+    actor: Actor,
+) -> None:
+    """Set the words and the topics that are never remembered; None: as before. The trail has their numbers alone.
+
+    Raises: `InvalidInput` for words without a letter, too many of them, and unknown topics; `LooseningRefused` if one
+    would be taken away; `NotFound`.
+    """
+    with transaction.atomic():
+        user = existing(MemoryUser.objects.select_for_update().filter(pk=user_pk), _("There is no such user."))
+        before = never_of(user_pk)
+        wanted = Never(
+            before.words if words is None else _checked_words(words, before.words),
+            before.topics if topics is None else _checked_topics(topics),
+        )
+        added, taken = _differences(wanted, before), _differences(before, wanted)
+        if taken and not is_loosening_allowed:
+            raise LooseningRefused
+        if added or taken:
+            Controls.objects.update_or_create(
+                user=user, defaults={"words": list(wanted.words), "topics": list(wanted.topics)}
+            )
+        for verb, changed in (("limit", added), ("unlimit", taken)):
+            if changed:
+                counts = {"words": len(changed.words), "topics": len(changed.topics)}
+                record(actor, f"controls.{verb}", user_id=user.user_id, detail=counts)
+
+
+def _differences(one: Never, other: Never) -> Never:
+    return Never(
+        tuple(word for word in one.words if word not in other.words),
+        tuple(topic for topic in one.topics if topic not in other.topics),
+    )
+
+
+def _checked_words(words: Iterable[str], before: Sequence[str]) -> tuple[str, ...]:
+    """Return the words, each once; one that differs in case from an earlier one is that. Raises: `InvalidInput`."""
+    spelled = {word.casefold(): word for word in before}
+    found: dict[str, str] = {}
+    for number, given in enumerate(words):
+        word = " ".join(unicodedata.normalize("NFC", given).split())
+        if not any(char.isalnum() for char in word):
+            raise InvalidInput.of_field(f"words.{number}", _("must contain a letter or a digit"))
+        if len(word) > MAX_NEVER_WORD_CHARS:
+            raise InvalidInput.of_field(
+                f"words.{number}", _("must have at most %(number)s characters", number=MAX_NEVER_WORD_CHARS)
+            )
+        found.setdefault(word.casefold(), spelled.get(word.casefold(), word))
+    if len(found) > MAX_NEVER_WORDS:
+        raise InvalidInput.of_field("words", _("must be at most %(number)s", number=MAX_NEVER_WORDS))
+    return tuple(found.values())
+
+
+def _checked_topics(topics: Iterable[str]) -> tuple[str, ...]:
+    """Return the topics in the order of `TOPICS`. Raises: `InvalidInput`."""
+    wanted = set(topics)
+    if not wanted <= set(TOPICS):
+        raise InvalidInput.of_field("topics", _("must be some of %(choices)s", choices=", ".join(TOPICS)))
+    return tuple(topic for topic in TOPICS if topic in wanted)
+
+
 def _tell(user: MemoryUser, verb: str, sources: Sequence[str], actor: Actor) -> None:
     record(actor, f"controls.{verb}", user_id=user.user_id, detail={"sources": list(sources)})
     publish("user.paused" if verb == "pause" else "user.resumed", user.pk, sources=list(sources))
@@ -160,7 +258,12 @@ class FormerControls:
         """
         if self._controls is None:
             return
-        Controls.objects.update_or_create(user=user, defaults={"salt": self._controls.salt})
+        archived = never_of(user.pk)
+        words = _checked_words([*self._controls.words, *archived.words][:MAX_NEVER_WORDS], self._controls.words)
+        topics = _checked_topics([*self._controls.topics, *archived.topics])
+        Controls.objects.update_or_create(
+            user=user, defaults={"salt": self._controls.salt, "words": list(words), "topics": list(topics)}
+        )
         for pause in self._pauses:
             same = Pause.objects.filter(user=user, source=pause.source)
             if same.filter(began_at=pause.began_at, ended_at=pause.ended_at).exists():

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
@@ -346,6 +347,23 @@ class PortalLink(CheckedModel):
         return str(self.pk)
 
 
+MAX_NEVER_WORDS = 200
+MAX_NEVER_WORD_CHARS = 100
+
+
+def check_words(value: object) -> None:
+    """Check words that are never to be remembered, which an archive may bring. Raises: `ValidationError`."""
+    is_valid = isinstance(value, list) and len(value) <= MAX_NEVER_WORDS
+    if not is_valid or not all(isinstance(one, str) and 0 < len(one) <= MAX_NEVER_WORD_CHARS for one in value):
+        raise ValidationError(_("This is no list of words."))
+
+
+def check_topics(value: object) -> None:
+    """Check topics that are never to be remembered, which an archive may bring. Raises: `ValidationError`."""
+    if not isinstance(value, list) or not all(one in Controls.Topic.values for one in value):
+        raise ValidationError(_("This is no list of topics."))
+
+
 def new_salt() -> str:
     """Return a random salt for the digests of one user."""
     return secrets.token_hex(16)
@@ -354,13 +372,26 @@ def new_salt() -> str:
 class Controls(CheckedModel):
     """What a person lets the gateway keep; there is a row once they have limited it. See `accounts.controls`.
 
-    `salt` is that of the digests of refused messages.
+    `salt` is that of the digests of refused messages. What has one of `words`, or is about one of `topics`, is never
+    kept.
     """
+
+    class Topic(models.TextChoices):
+        HEALTH = "health", _("Health")
+        MONEY = "money", _("Money")
+        RELIGION = "religion", _("Religion")
+        POLITICS = "politics", _("Politics")
+        SEXUALITY = "sexuality", _("Sexuality")
+        LOCATION = "location", _("Places where you live and go")
+        FAMILY = "family", _("Family")
+        WORK = "work", _("Work")
 
     user = models.OneToOneField(
         MemoryUser, models.CASCADE, verbose_name=_("user"), primary_key=True, related_name="controls"
     )
     salt = models.CharField(_("salt"), max_length=32, default=new_salt, editable=False)
+    words = models.JSONField(_("words"), default=list, blank=True, validators=[check_words])
+    topics = models.JSONField(_("topics"), default=list, blank=True, validators=[check_topics])
 
     class Meta:
         verbose_name = _("controls of a user")

@@ -21,6 +21,7 @@ NoteCode = Literal[
     "images_skipped",
     "recognition_doubtful",
     "encoding_doubtful",
+    "passages_refused",
 ]
 MAX_NAMES: Final = 20
 _NAME_CHARACTERS: Final = 120
@@ -40,6 +41,7 @@ _SENTENCES: Final[Mapping[NoteCode, str]] = {
     "images_skipped": _("Images whose text was not read: %(count)s."),
     "recognition_doubtful": _("Pages whose recognized text is doubtful: %(count)s (%(names)s)."),
     "encoding_doubtful": _("The encoding of the text is a guess (%(names)s): check its letters."),
+    "passages_refused": _("Passages that the person wants never remembered, which were not stored: %(count)s."),
 }
 WHOLE: Final = frozenset({"images_skipped", "recognition_doubtful", "encoding_doubtful"})
 """Notes about a file whose text was read to its end."""

@@ -14,15 +14,18 @@ from uuid import UUID
 from django.db.models import Q
 
 from accounts import controls
+from accounts.controls import Never
 from accounts.models import Controls, Pause
 from core.errors import GatewayError
 from core.logs import are_bodies_private
 from core.messages import Translatable as _
 from core.times import to_ms
 from store.models import MANUAL_ORIGINS, Session
+from store.text.topics import Speaker, topics_of
+from store.text.word_forms import word_forms
 
 Source = Literal["chats", "files", "agents"]
-Reason = Literal["paused"]
+Reason = Literal["paused", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +33,15 @@ class Offer:
     """What a caller wants to have kept: a message, a fact or a file.
 
     `role` is that of a message, empty for others. `at_ms` is the time that it says (Unix milliseconds), None for the
-    present. `text` is all that it says; of what has no text, something that identifies it.
+    present. `text` is all that it says; of what has no text, something that identifies it. `others` are the texts that
+    are kept with it, such as tags, metadata and the arguments of calls.
     """
 
     source: Source
     text: str = ""
     role: str = ""
     at_ms: int | None = None
+    others: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,5 +170,50 @@ def _repeats(limits: _Limits, offers: _Offers) -> Iterator[int]:
     yield from (place for place, digest in digests.items() if digest in known)
 
 
-_RULES: Final[tuple[tuple[Reason, _Rule], ...]] = (("paused", _of_pause), ("paused", _repeats))
+def never_kept(never: Never, texts: Iterable[str], speaker: Speaker) -> bool:
+    """Return True if one of the texts has a word that is never kept, or is about such a topic."""
+    forms = word_forms(never.words)
+    return any(forms.are_in(text) or bool(topics_of(text, never.topics, speaker=speaker)) for text in texts)
+
+
+def never_kept_of(user_pk: UUID, texts: Sequence[str], *, source: Source = "files") -> set[int]:
+    """Return the places of texts that the person wants never remembered, whatever is paused. One SQL statement."""
+    never, speaker = controls.never_of(user_pk), speaker_of(source, "")
+    return {place for place, text in enumerate(texts) if never_kept(never, [text], speaker)} if never else set()
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Yield the texts, names and numbers of plain data."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+def speaker_of(source: Source, role: str) -> Speaker:
+    """Return who says a text: the user themselves also in their files, an assistant, or a note about the user."""
+    if source == "agents":
+        return "note"
+    return "user" if source == "files" or role in {"user", ""} else "other"
+
+
+def _never(limits: _Limits, offers: _Offers) -> Iterator[int]:
+    """Yield what has a word or is about a topic that the person wants never remembered."""
+    never = Never(tuple(limits.row.words), tuple(limits.row.topics))
+    for place, offer in offers if never else ():
+        speaker = speaker_of(offer.source, offer.role)
+        if never_kept(never, [offer.text], speaker) or never_kept(never, offer.others, "note"):
+            yield place
+
+
+_RULES: Final[tuple[tuple[Reason, _Rule], ...]] = (
+    ("paused", _of_pause),
+    ("paused", _repeats),
+    ("never", _never),
+)
 """The rules, in their order. What one refuses, the next ones do not see."""

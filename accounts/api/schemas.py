@@ -7,6 +7,8 @@ from uuid import UUID
 from django.utils import timezone
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
+from accounts.controls import TOPICS
+from accounts.models import MAX_NEVER_WORD_CHARS, MAX_NEVER_WORDS
 from accounts.services import DEFAULT_GRACE, MAX_GRACE, MAX_LABEL_CHARS
 from core import ids
 from core.ids import Name
@@ -160,7 +162,7 @@ Refused = Annotated[
     dict[str, int] | None,
     Field(
         description="How much the person's controls refused, by reason: `paused`, also what was said during a pause "
-        "or repeats it. Absent if nothing."
+        "or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing."
     ),
 ]
 IsPaused = Annotated[
@@ -176,6 +178,9 @@ PausedSource = Annotated[
 ]
 
 
+NeverTopic = Literal["health", "money", "religion", "politics", "sexuality", "location", "family", "work"]
+
+
 class ControlsBody(AuthenticatedBody):
     """What to limit. Fields that are absent stay as they are."""
 
@@ -185,6 +190,20 @@ class ControlsBody(AuthenticatedBody):
         description="All sources that are to be paused. Those that are paused already must be among them: only the "
         "person resumes, on their own pages. Absent or null: as before.",
         examples=[["chats"]],
+    )
+    words: list[Annotated[str, Field(max_length=MAX_NEVER_WORD_CHARS)]] | None = Field(
+        None,
+        max_length=MAX_NEVER_WORDS,
+        description="All words and phrases that are never to be remembered, in any of their forms. Those that are set "
+        "must be among them: only the person takes one away. Absent or null: as before.",
+        examples=[["Project Heron"]],
+    )
+    topics: list[NeverTopic] | None = Field(
+        None,
+        max_length=len(TOPICS),
+        description="All topics about which nothing that the person says of themselves is to be remembered. Those that "
+        "are set must be among them. Absent or null: as before.",
+        examples=[["health"]],
     )
 
 
@@ -204,6 +223,10 @@ class ControlsView(BaseModel):
 
     paused: list[PausedSource] = Field(description="The sources that are paused.", examples=[["chats"]])
     pauses: list[PauseView] = Field(description="The pauses, with their times.")
+    words: list[str] = Field(description="The words that are never remembered.", examples=[["Project Heron"]])
+    topics: list[NeverTopic] = Field(
+        description="The topics that are never remembered. They catch words, not meanings.", examples=[["health"]]
+    )
 
 
 class _Key(BaseModel):

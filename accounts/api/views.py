@@ -2,6 +2,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from drf_spectacular.utils import extend_schema
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -142,21 +143,27 @@ class ControlsViewSet(ViewSet):
         responses={200: success(schemas.ControlsView, "The controls."), **problems(422)},
     )
     def tighten(self, request: Request) -> Response:
-        """Pause sources. Needs a key with the scope `controls`, which resumes nothing: that is refused (403).
+        """Pause sources, and add words and topics that are never remembered. Needs a key with the scope `controls`.
 
-        Only the person resumes, on their own pages, opened by a link that was made with the provisioning token.
+        A key resumes nothing and takes nothing away: that is refused (403). Only the person does, on their own pages,
+        opened by a link that was made with the provisioning token.
         """
         body = parse(schemas.ControlsBody, request.data)
         principal = caller(request)
-        if body.paused is not None:
-            controls.set_paused(principal.user_pk, body.paused, actor=Actor.key(principal))
+        actor = Actor.key(principal)
+        with transaction.atomic():
+            if body.paused is not None:
+                controls.set_paused(principal.user_pk, body.paused, actor=actor)
+            if body.words is not None or body.topics is not None:
+                controls.set_never(principal.user_pk, words=body.words, topics=body.topics, actor=actor)
         return Response(_controls(principal.user_pk))
 
 
 def _controls(user_pk: UUID) -> dict[str, Any]:
     pauses = controls.pauses_of(user_pk)
     told = [{"source": one.source, "since": isoformat(one.began_at), "by": one.actor_kind} for one in pauses.values()]
-    return {"paused": list(pauses), "pauses": told}
+    never = controls.never_of(user_pk)
+    return {"paused": list(pauses), "pauses": told, "words": list(never.words), "topics": list(never.topics)}
 
 
 def _key(item: UserKey, *, current: UUID) -> dict[str, Any]:

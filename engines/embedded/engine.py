@@ -68,7 +68,7 @@ class EmbeddedEngine(MemoryTable):
         with reading_for(owner.user_pk):
             for part in (part for first_id, part in parts.items() if first_id not in known):
                 try:
-                    drafts.append(self._draft_of(part))
+                    drafts.append(self._draft_of(owner, part))
                     readings.append((part, drafts[-1]))
                 except EngineError as error:
                     if not ingest.may_be_text(part, session_id):
@@ -96,10 +96,14 @@ class EmbeddedEngine(MemoryTable):
             self._append(owner, session_id, drafts, parts)
         return bool(drafts)
 
-    def _draft_of(self, part: ingest.Part) -> writes.Draft:
-        """Read a part. Recognizing text takes long: it is done for resources, not within requests."""
+    def _draft_of(self, owner: Owner, part: ingest.Part) -> writes.Draft:
+        """Read a part, without passages that the person wants never remembered.
+
+        Recognizing text takes long: it is done for resources, not within requests.
+        """
         is_resource = part.item is not None and part.item.extras.get("resource_id")
-        return ingest.draft_of(part, self._read_resource if is_resource else self._read, self._fetch)
+        draft = ingest.draft_of(part, self._read_resource if is_resource else self._read, self._fetch)
+        return ingest.without_refused(owner, draft) if part.item else draft
 
     def _append(
         self,
@@ -176,7 +180,7 @@ class EmbeddedEngine(MemoryTable):
         for part in ingest.parts_of(owner, session_id, [message]):
             try:
                 with reading_for(owner.user_pk):
-                    draft = self._draft_of(part)
+                    draft = self._draft_of(owner, part)
             except EngineRefused:
                 continue
             for memory in draft.memories:

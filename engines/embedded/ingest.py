@@ -24,9 +24,11 @@ from documents import mime_types, ocr
 from documents.document import Document, split
 from documents.mime_types import is_allowed, is_picture
 from documents.reader import read_document
-from documents.reading import Reading
+from documents.reading import Note, Reading
 from engines.embedded import extraction_rules, llm, media
 from engines.embedded.fetching import Fetch
+from store import writes
+from store.admission import never_kept_of
 from store.models import Memory
 from store.port import FileReading, KeptAsText
 from store.types import ContentItem, Message, Owner
@@ -89,6 +91,23 @@ def draft_of(part: Part, read: ReadDocument, fetch: Fetch) -> Draft:
                 rows += passages
     pending = media.pending_of(item.file, item.mime_type) if item.file else None
     return Draft.of(part.first_id, rows, pending, reading)
+
+
+def without_refused(owner: Owner, draft: Draft) -> Draft:
+    """Return the draft of a file without passages that its user wants never remembered; its reading counts them.
+
+    Its first memory is the first passage that is left. Others that are stored already are left out, because what is
+    refused may have changed since.
+    """
+    refused = never_kept_of(owner.user_pk, [memory.text for memory in draft.memories])
+    refused -= {0} if draft.media else set()  # the name of a picture or recording, which was admitted
+    if not refused:
+        return draft
+    kept = [memory for place, memory in enumerate(draft.memories) if place not in refused]
+    known = writes.known(owner, [memory.memory_id for memory in kept[1:]])
+    kept = [*kept[:1], *(memory for memory in kept[1:] if memory.memory_id not in known)]
+    reading = draft.reading.noting(Note("passages_refused", len(refused))) if draft.reading else None
+    return Draft.of(kept[0].memory_id if kept else draft.first_id, kept, draft.media, reading)
 
 
 def may_be_text(part: Part, session_id: str) -> bool:

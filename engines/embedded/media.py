@@ -33,7 +33,7 @@ from documents.mime_types import is_picture, is_sound
 from engines.embedded import media_models
 from engines.embedded.media_models import Model, Passage, TranscriptionModel
 from store import sessions, writes
-from store.admission import is_held_memory
+from store.admission import is_held_memory, never_kept_of
 from store.models import Memory, PendingMedia, Session, State
 from store.types import METADATA, TAGS, Owner
 
@@ -199,7 +199,8 @@ def _write(owner: Owner, memory: Memory, passages: Sequence[Passage]) -> None:
     first = 1 + _parts(memory).filter(chunk_index__gt=0).count()
     rows = [_row(memory, number, first + number, passage) for number, passage in enumerate(passages)]
     known = writes.known(owner, [row.memory_id for row in rows])
-    new = [row for row in rows if row.memory_id not in known]
+    refused = never_kept_of(owner.user_pk, [row.text for row in rows])
+    new = [row for place, row in enumerate(rows) if row.memory_id not in known and place not in refused]
     for row in new:
         repair_row(row)  # a model's answer cannot be refused
     writes.insert(owner, new)

@@ -44,7 +44,7 @@ from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota
 from store import sessions
-from store.admission import Offer, admit
+from store.admission import Offer, admit, texts_in
 from store.models import Session, State, owned_by, owner_columns
 from store.port import AddResult, Engine, FileReading, FlushResult, Skipped
 from store.types import KEPT, ContentItem, Message, NewExpiry, Owner, Role
@@ -254,12 +254,15 @@ def _offer(message: NewMessage) -> Offer:
     text = "\n".join(part.text for part in message.parts if part.text is not None)
     if not text.strip():
         text = "\n".join([*map(str, message.tool_calls), *(_identity(part) for part in message.parts)])
-    return Offer("chats", text, message.role, message.timestamp_ms if message.has_time else None)
+    kept_with_it = [message.tool_calls, message.tags, message.metadata, message.sender_name]
+    at_ms = message.timestamp_ms if message.has_time else None
+    return Offer("chats", text, message.role, at_ms, tuple(texts_in(kept_with_it)))
 
 
 def _offer_of_file(message: NewMessage, place: int) -> Offer:
     at_ms = message.timestamp_ms if message.has_time else None
-    return Offer("files", _identity(message.parts[place]), at_ms=at_ms)
+    part = message.parts[place]
+    return Offer("files", _identity(part), at_ms=at_ms, others=tuple(texts_in([part.name, part.extras])))
 
 
 def _identity(part: NewContentItem) -> str:

@@ -30,7 +30,7 @@ from memories.services.hygiene import is_visible, masked, own_data, own_text
 from memories.services.lookup import MemoryRef, check_expiry, require_open, require_own_session
 from memories.services.zones import offset_of, zone_of_user
 from store import browse, expiry, sessions, writes
-from store.admission import Offer, require
+from store.admission import Offer, require, texts_in
 from store.categories import CATEGORIES, TABS, tab_of
 from store.cover import is_attached
 from store.derived_memories import queue_comparison
@@ -84,7 +84,9 @@ class NewFact:
     @property
     def offer(self) -> Offer:
         """Return what the fact says, for the user's controls."""
-        return Offer("agents", self.text, at_ms=to_ms(self.created_at) if self.created_at else None)
+        at_ms = to_ms(self.created_at) if self.created_at else None
+        kept_with_it = [self.tags, self.metadata, self.external_id]
+        return Offer("agents", self.text, at_ms=at_ms, others=tuple(texts_in(kept_with_it)))
 
     @property
     def labels(self) -> dict[str, Any]:

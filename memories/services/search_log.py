@@ -8,22 +8,25 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, islice
 from typing import Final, Literal, NamedTuple
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from accounts.controls import paused_users
+from accounts.controls import Never, nevers_of, paused_users
 from accounts.models import MemoryUser
 from core.logs import redact_text, request_id
 from memories.models import LoggedSearch, SearchCount
 from memories.services.scoped_hits import SCOPES, SearchCommand
 from memories.services.search import OPTIONS, SearchAnswer, search
+from store.admission import never_kept
 from store.models import owner_columns
 from store.types import UNCOUNTED_TYPES, Owner
 
@@ -94,11 +97,20 @@ def _write(batch: list[_Search]) -> int:
         counts[cell] += 1
         without_hits[cell] += not one.hits
     without_words = set(paused_users("chats").filter(user__in=existing))  # agents search with what was just said
-    rows = (_row(one, has_words=one.owner.user_pk not in without_words) for one in found)
+    limits = nevers_of(existing)
+    rows = (
+        _row(one, has_words=one.owner.user_pk not in without_words and not _is_refused(one, limits)) for one in found
+    )
     LoggedSearch.objects.bulk_create(rows)
     with connection.cursor() as cursor:
         cursor.executemany(_ADD_COUNTS, [(*cell, counts[cell], without_hits[cell]) for cell in sorted(counts)])
     return len(found)
+
+
+def _is_refused(one: _Search, limits: Mapping[UUID, Never]) -> bool:
+    """Return True if the query says what the person wants never remembered, as a user or as a note about them."""
+    never, query = limits.get(one.owner.user_pk, Never()), [one.command.query]
+    return bool(never) and (never_kept(never, query, "user") or never_kept(never, query, "note"))
 
 
 def _row(one: _Search, *, has_words: bool) -> LoggedSearch:

@@ -36,10 +36,10 @@ from operations.importers.sources import READERS, Found, Left, read
 from operations.jobs import Handler, Run
 from operations.models import Job
 from store import writes
-from store.admission import Offer, Source, admit
+from store.admission import Offer, Source, admit, texts_in
 from store.categories import CATEGORIES
 from store.models import IS_PURGED, Memory, Session, owned_by
-from store.types import Owner
+from store.types import METADATA, TAGS, Owner
 
 KIND: Final = "import_from"
 _STEP_ROWS: Final = 500
@@ -275,7 +275,8 @@ def _run(run: Run) -> dict[str, Any]:
 
 def _offer(memory: Memory) -> Offer:
     source: Source = "chats" if memory.category.startswith("full_context_") else "agents"
-    return Offer(source, memory.text, str(memory.payload.get("role", "")), memory.created_at_ms)
+    kept_with_it = tuple(texts_in([memory.payload.get(TAGS), memory.payload.get(METADATA)]))
+    return Offer(source, memory.text, str(memory.payload.get("role", "")), memory.created_at_ms, kept_with_it)
 
 
 def _add(owner: Owner, new: Sequence[tuple[str, Memory]]) -> list[int]:

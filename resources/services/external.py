@@ -27,6 +27,7 @@ from resources.models import Resource
 from resources.services.claims import reset, seal
 from resources.services.receiving import clean_filename, require_allowed
 from resources.services.uploading import ingest_and_wait, require_not_in_trash
+from store.admission import Offer, require, texts_in
 from store.types import Owner
 
 
@@ -59,9 +60,11 @@ def register(principal: Principal, registration: Registration) -> Resource:
     `ingest_uri`.
 
     Raises: `InvalidInput` for addresses that must not be stored or read, `UnsupportedType`, `Conflict` if its session
-    is in the trash, `Paused`.
+    is in the trash, `Paused`, `NotKept` for its names.
     """
     require_not_paused(principal.user_pk, "files")
+    named = [registration.filename, registration.title, registration.description, registration.source_uri]
+    require(principal.user_pk, Offer("files", others=tuple(texts_in(named))))
     policy, errors = AddressPolicy.from_settings(), []
     for name, uri in (("source_uri", registration.source_uri), ("ingest_uri", registration.ingest_uri)):
         try:

@@ -24,6 +24,7 @@ from resources.services import storage_binding
 from resources.services.claims import reopen
 from resources.services.ingestion import enqueue_ingestion
 from resources.services.receiving import IncomingFile
+from store.admission import Offer, require, texts_in
 from store.models import Session, State, owned_by, owner_columns
 from store.types import Owner
 
@@ -45,9 +46,11 @@ def upload(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Act
 
     The same bytes in the same scope are the same resource: an existing one is returned, and ingested again if it
     failed. Raises: `NoSpace` for quotas and a full disk, `StorageUnavailable`, `Conflict` if its session is in the
-    trash, `Unauthenticated` for a user who was erased meanwhile, `Paused`.
+    trash, `Unauthenticated` for a user who was erased meanwhile, `Paused`, `NotKept` for its names.
     """
     require_not_paused(owner.user_pk, "files")
+    named = [incoming.filename, metadata.title, metadata.description]
+    require(owner.user_pk, Offer("files", others=tuple(texts_in(named))))
     resource = _get_or_create(actor, owner, incoming, metadata)
     if resource.status == Resource.Status.FAILED:
         reopen(Resource.objects.filter(pk=resource.pk), timezone.now())
