@@ -360,7 +360,8 @@ def check_words(value: object) -> None:
 
 def check_topics(value: object) -> None:
     """Check topics that are never to be remembered, which an archive may bring. Raises: `ValidationError`."""
-    if not isinstance(value, list) or not all(one in Controls.Topic.values for one in value):
+    known = {str(topic) for topic in Controls.Topic}
+    if not isinstance(value, list) or not known.issuperset(map(str, value)):
         raise ValidationError(_("This is no list of topics."))
 
 

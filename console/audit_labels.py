@@ -64,6 +64,8 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "panel.find": _("Searched in the panel"),
     "controls.pause": _("Paused remembering"),
     "controls.resume": _("Resumed remembering"),
+    "controls.limit": _("Added what is never remembered"),
+    "controls.unlimit": _("Allowed again what was never remembered"),
     "portal_link.create": _("Made a link to the person's pages"),
     "portal_link.open": _("Opened the person's pages"),
     "profile.disable": _("Turned off a profile"),

@@ -6,6 +6,7 @@ An application must preview them first, and name their number. A person sees and
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from accounts.audit import SAME_FOR, Actor, record
+from accounts.controls import Never
 from accounts.models import AuditEvent, Principal
 from core.errors import CountChanged, InvalidInput, NotFound
 from core.messages import Translatable as _
@@ -22,6 +24,7 @@ from operations import jobs
 from operations.bulk import Target
 from operations.models import Job
 from store import browse, filters, table
+from store.admission import is_never_kept, offer_of
 from store.browse import Selection
 from store.index import keyword
 from store.models import IndexStatistics, Memory
@@ -41,10 +44,10 @@ _PREVIEW: Final = "memory.preview"
 
 
 class Chosen(NamedTuple):
-    """The live memories of an owner that a filter matches or, without one, that have all `words`, as lists show them.
+    """The live memories of an owner that a filter matches or that have all `words`, as lists show them.
 
     Those of other agents than `reader` are left out. `is_everywhere`: the words are looked up in all of the user's
-    scopes.
+    scopes. With `never`, the memories of all scopes that would not be stored now.
     """
 
     owner: Owner
@@ -52,9 +55,12 @@ class Chosen(NamedTuple):
     words: str = ""
     reader: str = ""
     is_everywhere: bool = False
+    never: Never = Never()
 
     def rows(self) -> QuerySet[Memory]:
         """Return the memories, unordered. Raises: `InvalidInput` for the filters or the words."""
+        if self.never:
+            return self._never_kept()
         if self.filters is None:
             return self._with_words()
         if not filters.has_condition(filters.parse(self.filters)):
@@ -77,6 +83,12 @@ class Chosen(NamedTuple):
         selection = Selection(user_pk=self.owner.user_pk, words=wanted, is_shown=True, **scope)
         found = browse.rows_of(selection, begins_with_words=True)
         return found.filter(table.readable_by(self.reader)) if self.reader else found
+
+    def _never_kept(self) -> QuerySet[Memory]:
+        shown = browse.rows_of(Selection(user_pk=self.owner.user_pk, is_shown=True))
+        rows = shown.select_related(None).only("pk", "text", "origin", "chunk_index", "payload").order_by("-pk")
+        found = (row.pk for row in rows.iterator() if is_never_kept(self.never, offer_of(row)))
+        return shown.filter(pk__in=list(islice(found, MAX_MEMORIES + 1)))
 
     def newest(self, limit: int) -> list[list[StoredMemory]]:
         """Return the newest of the memories, at most `limit`, each in a list with its copies among them."""
@@ -143,7 +155,8 @@ def _require_few(chosen: Chosen, rows: Sequence[object]) -> None:
 def _start(chosen: Chosen, rows: Sequence[int], *, reason: str, actor: Actor) -> Job:
     """Delete the memories with these row ids; return the job, which is over if they are few."""
     owner = chosen.owner
-    scope = {} if chosen.is_everywhere else {"app_id": owner.app_id, "project_id": owner.project_id}
+    is_everywhere = chosen.is_everywhere or bool(chosen.never)
+    scope = {} if is_everywhere else {"app_id": owner.app_id, "project_id": owner.project_id}
     selection = Selection(user_pk=owner.user_pk, **scope)
     target = Target(selection=selection, at=timezone.now(), up_to_row=max(rows, default=0), rows=tuple(rows))
     params = {"target": target.as_json(), "reason": reason}

@@ -2,7 +2,18 @@ from django.urls import path
 
 from portal import access
 from portal.api.views import PortalLinkView
-from portal.views import connections, conversations, everything, files, looks, memories, profile, remembering, trash
+from portal.views import (
+    connections,
+    conversations,
+    everything,
+    files,
+    looks,
+    memories,
+    never,
+    profile,
+    remembering,
+    trash,
+)
 
 app_name = "portal"
 urlpatterns = [
@@ -30,6 +41,8 @@ urlpatterns = [
     path("portal/connections", connections.connections, name="connections"),
     path("portal/connections/<str:kind>/<uuid:pk>/revoke", connections.revoke, name="revoke"),
     path("portal/remembering", remembering.remembering, name="remembering"),
+    path("portal/remembering/never", never.forbid, name="forbid"),
+    path("portal/remembering/allow", never.allow, name="allow"),
     path("portal/remembering/<str:source>/pause", remembering.pause, name="pause"),
     path("portal/remembering/<str:source>/resume", remembering.resume, name="resume"),
     path("portal/looks", looks.looks, name="looks"),

@@ -20,9 +20,10 @@ from core.errors import GatewayError
 from core.logs import are_bodies_private
 from core.messages import Translatable as _
 from core.times import to_ms
-from store.models import MANUAL_ORIGINS, Session
+from store.models import MANUAL_ORIGINS, Memory, Session
 from store.text.topics import Speaker, topics_of
 from store.text.word_forms import word_forms
+from store.types import METADATA, TAGS
 
 Source = Literal["chats", "files", "agents"]
 Reason = Literal["paused", "never"]
@@ -182,6 +183,21 @@ def never_kept_of(user_pk: UUID, texts: Sequence[str], *, source: Source = "file
     return {place for place, text in enumerate(texts) if never_kept(never, [text], speaker)} if never else set()
 
 
+def is_never_kept(never: Never, offer: Offer) -> bool:
+    """Return True if an offer, or what is kept with it, has a word or is about a topic that is never kept."""
+    speaker = speaker_of(offer.source, offer.role)
+    return never_kept(never, [offer.text], speaker) or never_kept(never, offer.others, "note")
+
+
+def offer_of(memory: Memory) -> Offer:
+    """Return a stored memory as it would be offered."""
+    source: Source = "agents" if memory.origin in MANUAL_ORIGINS else "chats"
+    if memory.chunk_index is not None:
+        source = "files"
+    kept_with_it = [memory.payload.get(name) for name in ("tool_calls", TAGS, METADATA)]
+    return Offer(source, memory.text, memory.payload.get("role") or "", others=tuple(texts_in(kept_with_it)))
+
+
 def texts_in(value: object) -> Iterator[str]:
     """Yield the texts, names and numbers of plain data."""
     if isinstance(value, Mapping):
@@ -205,10 +221,7 @@ def speaker_of(source: Source, role: str) -> Speaker:
 def _never(limits: _Limits, offers: _Offers) -> Iterator[int]:
     """Yield what has a word or is about a topic that the person wants never remembered."""
     never = Never(tuple(limits.row.words), tuple(limits.row.topics))
-    for place, offer in offers if never else ():
-        speaker = speaker_of(offer.source, offer.role)
-        if never_kept(never, [offer.text], speaker) or never_kept(never, offer.others, "note"):
-            yield place
+    yield from (place for place, offer in offers if never and is_never_kept(never, offer))
 
 
 _RULES: Final[tuple[tuple[Reason, _Rule], ...]] = (

@@ -11,6 +11,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts import controls
+from accounts.controls import Never
 from accounts.credential_names import credential_names
 from accounts.models import AuditEvent
 from console import queries
@@ -112,24 +114,37 @@ def restore(request: Visit, row: int) -> HttpResponseBase:
 
 @page("GET", "POST")
 def forget(request: Visit) -> HttpResponseBase:
-    """Show the memories that have all words, ticked; on POST delete those still ticked, with one undo for all."""
-    q = (request.POST if request.method == "POST" else request.GET).get("q", "")
-    chosen = Chosen(owner_in(request), words=q, is_everywhere=True)
+    """Show the memories that have all words, ticked; on POST delete those still ticked, with one undo for all.
+
+    `never` names a topic, or "words", in the place of words: the memories are those that would not be stored now.
+    """
+    given = request.POST if request.method == "POST" else request.GET
+    q, name = given.get("q", ""), given.get("never", "")
+    never = _never_in(request, name)
+    chosen = Chosen(owner_in(request), words=q, is_everywhere=True, never=never)
     if request.method == "POST":
         ticked = {row_in(row) for row in request.POST.getlist("row")[:MAX_FORGOTTEN]}
         job = filtered_deletion.delete_ticked(chosen, ticked, actor=actor_of(request))
         count = job.cursor.get("changed", 0) if job.is_over else job.total
         return render(request, "forgotten.html", {"title": _("Deleted"), "count": count, "job": job})
     words = _words(q)
-    found = chosen.newest(MAX_FORGOTTEN + 1) if words else []
+    found = chosen.newest(MAX_FORGOTTEN + 1) if words or never else []
     context = {
-        "title": _("Delete by words"),
+        "title": _("Delete what is stored already") if name else _("Delete by words"),
         "q": q,
+        "never": name,
         "items": _items(request, [memory for memory, *_copies in found[:MAX_FORGOTTEN]], words),
         "has_more": sum(map(len, found)) > MAX_FORGOTTEN,
         "limit": MAX_FORGOTTEN,
     }
     return render(request, "forget.html", context)
+
+
+def _never_in(request: Visit, name: str) -> Never:
+    """Return a topic that is never remembered, or all such words, by the name in an address."""
+    never = controls.never_of(request.link.user.pk)
+    topics = tuple(topic for topic in never.topics if topic == name)
+    return Never(never.words if name == "words" else (), topics)
 
 
 @page("POST")

@@ -31,6 +31,7 @@ def remembering(request: Visit) -> HttpResponseBase:
     changes = list(queries.trail_of(user.user_id).filter(action__startswith="controls.").order_by("-pk")[:CHANGES])
     queries.name_actors(changes)
     labels = dict(Pause.Source.choices)
+    never = controls.never_of(user.pk)
     context = {
         "title": _("Remembering"),
         "sources": [(one, labels[one], _ABOUT[one], pauses.get(one)) for one in controls.SOURCES],
@@ -39,6 +40,7 @@ def remembering(request: Visit) -> HttpResponseBase:
         "may_loosen": controls.may_loosen(request.link),
         "changes": [(one, [labels.get(name, name) for name in one.detail.get("sources", ())]) for one in changes],
         "done": request.GET.get("done", ""),
+        **never.context_of(request),
     }
     return render(request, "remembering.html", context)
 
