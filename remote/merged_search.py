@@ -54,8 +54,9 @@ def search(
 
     Raises: `InvalidInput` for filters, `NotConfigured` if EverOS lacks the model of a method.
     """
-    if any(filters.needs_rows(request.filters) for request in requests if request.filters):
-        return _search_here(owner, requests)  # it has copies of EverOS's memories, and what EverOS never gets
+    # The rows here are copies of EverOS's memories, have what EverOS never gets, and know when they were stored.
+    if any(request.as_of or (request.filters and filters.needs_rows(request.filters)) for request in requests):
+        return _search_here(owner, requests)
     deadline = _deadline(client, requests, seconds)
     try:
         return _search_with_model_or_keyword(client, deadline, owner, requests, batch_size)

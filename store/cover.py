@@ -33,25 +33,29 @@ def is_attached() -> bool:
     return bool(settings.MEMORY_GATEWAY_BACKEND_BASE_URL)
 
 
-def is_left_out() -> Q:
-    """Return the condition of memories that are not shown to users and agents."""
-    return Q(is_covered=True) if is_attached() else _IS_COPY | Q(is_replaced=True)
+def is_left_out(*, is_alone: bool = False) -> Q:
+    """Return the condition of memories that are not shown to users and agents; `is_alone`: as without a remote."""
+    return Q(is_covered=True) if is_attached() and not is_alone else _IS_COPY | Q(is_replaced=True)
 
 
-def is_left_out_sql(row: str) -> str:
+def is_left_out_sql(row: str, *, is_alone: bool = False) -> str:
     """Return `is_left_out` as SQL for rows of `store_memory` with that alias."""
     return (
         f"{row}.is_covered"
-        if is_attached()
+        if is_attached() and not is_alone
         else f"({row}.is_replaced OR {_IS_COPY_SQL.format(row, Memory.Origin.REMOTE)})"
     )
+
+
+ALONE: Final = (REPLACED, COPY)
+"""The kinds of memories that a search without a remote leaves out."""
 
 
 def left_out(*, remote_ranks: bool = False) -> tuple[int, ...]:
     """Return the kinds of memories that a search leaves out. A remote that answers ranks its own memories."""
     if remote_ranks:
         return (COVERED, REPLACED, COPY, SOLE_COPY)
-    return (COVERED, REPLACED) if is_attached() else (REPLACED, COPY)
+    return (COVERED, REPLACED) if is_attached() else ALONE
 
 
 def leaves_any_out(user_pk: UUID | None) -> bool:

@@ -215,6 +215,12 @@ class OverrideRevision(CheckedModel):
     category = models.CharField(_("category"), max_length=40, blank=True)
     importance = models.FloatField(_("importance"), null=True, blank=True)
     reason = models.CharField(_("reason"), max_length=200, blank=True, default="", db_default="")
+    is_update = models.BooleanField(
+        _("is update"),
+        default=False,
+        db_default=False,
+        help_text=_("The former text was right at its time; otherwise it was corrected."),
+    )
     actor_kind = models.CharField(_("actor type"), max_length=16, blank=True)
     actor = models.CharField(_("actor"), max_length=150, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)

@@ -164,6 +164,8 @@ class Memory(CheckedModel):
     keyword index holds its tokens, `token_count` of them.
     Derived memories name their `sources` and the memories that they replace (`supersedes`), both by memory id;
     `original_text` is what the model wrote. `is_covered` and `is_replaced`: see `store.cover`.
+    `stored_at_ms` is when it was stored first (Unix milliseconds); null for memories older than the column, of which
+    `created_at_ms` counts.
     `payload` is the engine's own data, and the `tags`, `metadata` and `external_id` that the caller gave.
     """
 
@@ -234,6 +236,7 @@ class Memory(CheckedModel):
     state = state_field()
     state_since = state_since_field()
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True, default=None)
+    stored_at_ms = models.BigIntegerField(_("stored at ms"), null=True, blank=True, default=None, editable=False)
 
     class Meta:
         verbose_name = _("memory")

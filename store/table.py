@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from store import cover, derived_memories, filter_queries, writes
+from store import as_of, cover, derived_memories, filter_queries, writes
 from store.index import keyword
 from store.models import IN_LIVE_SESSION, IS_PURGED, MANUAL_ORIGINS, Memory, State, owned_by
 from store.states import IS_IN_TRASH
@@ -24,7 +24,8 @@ class MemoryTable:
         rows = list(listed(owner, request).order_by("-created_at_ms", "-pk")[: request.limit + 1])
         page = rows[: request.limit]
         following = Position(page[-1].created_at_ms, page[-1].pk) if len(rows) > request.limit else None
-        return ListPage(tuple(stored(row) for row in page), following)
+        memories = map(stored, page)
+        return ListPage(tuple(as_of.reworded(owner, memories, request.as_of) if request.as_of else memories), following)
 
     def find(
         self, user_pk: UUID, memory_id: str, *, app_id: str | None = None, project_id: str | None = None
@@ -62,9 +63,12 @@ class MemoryTable:
 
 def listed(owner: Owner, request: ListRequest) -> QuerySet[Memory]:
     """Return the memories that a list shows, unordered and without its limit. Raises: `InvalidInput` for filters."""
-    shown = ~_IS_LIVE & Q(IS_IN_TRASH) if request.is_deleted else _IS_LIVE
-    found = visible(Memory.objects.filter(owned_by(owner), shown, IN_LIVE_SESSION))
-    found = found.exclude(cover.is_left_out()).filter(_conditions(request))
+    if request.as_of is not None:
+        found = visible(as_of.memories_of(owner, request.as_of))
+    else:
+        shown = ~_IS_LIVE & Q(IS_IN_TRASH) if request.is_deleted else _IS_LIVE
+        found = visible(Memory.objects.filter(owned_by(owner), shown, IN_LIVE_SESSION)).exclude(cover.is_left_out())
+    found = found.filter(_conditions(request))
     return found.filter(filter_queries.query_of(owner, request.filters)) if request.filters else found
 
 

@@ -175,8 +175,9 @@ class SearchRequest:
     `session_ids` None searches all sessions; an empty tuple is not allowed, because it finds nothing. `reader` is one
     of the user's agents: manual memories for other agents are left out. `top_k` is 1–100. `filters` is a validated
     filter tree (`store.filters`). `with_hidden` includes memories that the user hid. `min_relevance` 0 switches the
-    floor off. Words for a time are read as on `now` (None: the present) in `zone` (an IANA name; empty: that of the
-    installation). `began_at` (`time.monotonic`) is when the caller began to wait; None: now.
+    floor off. `as_of` searches what was current at that time (`store.as_of`). Words for a time are read as on `now`
+    (None: the present) in `zone` (an IANA name; empty: that of the installation). `began_at` (`time.monotonic`) is when
+    the caller began to wait; None: now.
     """
 
     query: str
@@ -192,6 +193,7 @@ class SearchRequest:
     with_hidden: bool = False
     min_relevance: float | None = None
     now: datetime | None = None
+    as_of: datetime | None = None
     zone: str = ""
     began_at: float | None = field(default=None, compare=False)
 
@@ -329,7 +331,8 @@ class ListRequest:
     """A query for a list of memories, newest first; None is no condition.
 
     `limit` is 1–100, times are Unix milliseconds. `reader` is one of the user's agents: manual memories for other
-    agents are left out. `is_deleted` lists the memories in the trash instead of the others.
+    agents are left out. `is_deleted` lists the memories in the trash instead of the others, `as_of` what was current at
+    that time.
     """
 
     session_id: str | None = None
@@ -344,6 +347,7 @@ class ListRequest:
     after: Position | None = None
     limit: int = 20
     filters: Mapping[str, Any] | None = None
+    as_of: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ from typing import Final, NamedTuple, Self
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from accounts.expiry import lower
 from core.persistence import sql
+from core.times import to_ms
 from documents.reading import Reading
 from store import attributes, derived, expiry, states
 from store.index import fact_pages, keyword
@@ -113,7 +115,10 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[IndexEntr
     """
     if entries is None:
         entries = [keyword.entry_of(memory) for memory in memories]
+    now_ms = to_ms(timezone.now())
     for memory, entry in zip(memories, entries, strict=True):
+        if memory.stored_at_ms is None:
+            memory.stored_at_ms = now_ms
         memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
         memory.is_indexed, memory.token_count = True, entry.length
     with connection.cursor() as cursor:

@@ -19,7 +19,7 @@ from agents.tools.caller import Caller, cleaned, get_memory, ref_of
 from agents.tools.found import visible
 from agents.tools.results import Result, and_copies, failed, framed, quoted, result
 from agents.tools.store import refused_category
-from agents.tools.time_arguments import Expires, Since, Until, bounds_ms, end_of, time_filter
+from agents.tools.time_arguments import AsOf, Expires, Since, Until, as_of_time, bounds_ms, end_of, time_filter
 from core import pagination, readable
 from core.rest import WHOLE
 from core.shapes import shared
@@ -44,6 +44,7 @@ from memories.api.schemas.search import TOP_K, ConversationId, Query
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.hygiene import own_text
+from memories.services.lookup import memory_at
 from memories.services.scoped_hits import Scope, ScopedHit, SearchCommand
 from memories.services.search_log import logged_search
 from store.admission import Offer, require
@@ -72,6 +73,7 @@ class SearchArguments(StrictArguments):
     max_tokens: Whole = MAX_TOKENS_FIELD
     since: Since = None
     until: Until = None
+    as_of: AsOf = None
 
 
 class ListArguments(StrictArguments):
@@ -92,6 +94,7 @@ class ListArguments(StrictArguments):
     until: Until = None
     since_ms: Annotated[SinceMs, WHOLE] = None
     until_ms: Annotated[UntilMs, WHOLE] = None
+    as_of: AsOf = None
     deleted: bool = Field(False, description="True lists the memories in the trash instead of the others.")
     limit: Annotated[PageSize, WHOLE] = Field(DEFAULT_PAGE_SIZE, description="The maximum number of memories.")
     cursor: Annotated[Cursor, AfterValidator(check_text)] = None
@@ -101,6 +104,7 @@ class ListArguments(StrictArguments):
 class GetArguments(StrictArguments):
     memory_id: Text = Field(description="The id of the memory, from memory_recall, memory_search or memory_list.")
     offset: Whole = Field(0, ge=0, description="The character to begin with: 0, or the next offset of the call before.")
+    as_of: AsOf = None
 
 
 class UpdateArguments(StrictArguments):
@@ -133,7 +137,8 @@ def search(caller: Caller, arguments: SearchArguments) -> Result:
         return failed("missing_param", "Provide query: what to look for.")
     if arguments.scope == ["current_chat"] and arguments.conversation_id is None:
         return failed("missing_param", "Provide conversation_id: the conversation that current_chat searches.")
-    scopes, given = frozenset(arguments.scope), shared(SearchCommand, arguments)
+    scopes = frozenset(arguments.scope)
+    given = shared(SearchCommand, arguments) | {"as_of": as_of_time(caller, arguments.as_of)}
     chosen = time_filter(arguments.since, arguments.until)
     command = SearchCommand(scopes=scopes, reader=caller.agent_id or None, filters=chosen, **given)
     all_found = logged_search(caller.owner, command, interface=caller.interface).results
@@ -155,7 +160,9 @@ def _found(found: ScopedHit) -> Entry:
 def list_memories(caller: Caller, arguments: ListArguments) -> Result:
     """List memories that the caller may see. Raises: `InvalidInput` for the cursor."""
     request = ListRequest(
-        **shared(ListRequest, arguments) | bounds_ms(caller, arguments.since, arguments.until),
+        **shared(ListRequest, arguments)
+        | bounds_ms(caller, arguments.since, arguments.until)
+        | {"as_of": as_of_time(caller, arguments.as_of)},
         reader=caller.agent_id or None,
         is_deleted=arguments.deleted,
         after=position_of(arguments.cursor),
@@ -184,6 +191,8 @@ def _listed(memory: StoredMemory) -> Entry:
 def get(caller: Caller, arguments: GetArguments) -> Result:
     """Return a part of a memory's text. Raises: `NotFound`."""
     memory = get_memory(caller, cleaned(arguments.memory_id))
+    if (at := as_of_time(caller, arguments.as_of)) is not None:
+        memory = memory_at(memory, at)
     end = arguments.offset + GET_CHARS
     text = memory.text[arguments.offset : end]
     heading = f"[id: {memory.memory_id}], characters {arguments.offset}-{arguments.offset + len(text)} of"

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from agents.tools import arguments
 from agents.tools.arguments import DEFAULT_IMPORTANCE, MAX_LIMIT, StrictArguments, Text, Whole
-from agents.tools.time_arguments import Since, Until
+from agents.tools.time_arguments import AsOf, Since, Until
 from memories.api.schemas.memories import Importance
 
 MemoryId = Annotated[str, Field(description="The id of the memory.")]
@@ -23,6 +23,7 @@ class RecallArguments(arguments.RecallArguments, StrictArguments):
     limit: Whole = Field(MAX_LIMIT, ge=1, le=MAX_LIMIT, description="The maximum number of memories.")
     since: Since = None
     until: Until = None
+    as_of: AsOf = None
 
 
 class StoreArguments(arguments.StoreArguments, StrictArguments):

@@ -1,6 +1,7 @@
 """Find memories for tools: those that the caller may see, as tools show them."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from agents.tools.arguments import DEFAULT_IMPORTANCE, MAX_LIMIT
@@ -76,8 +77,9 @@ def find(
     filters: Mapping[str, Any] | None = None,
     *,
     without_session: str | None = None,
+    as_of: datetime | None = None,
 ) -> list[Recalled]:
-    """Return the best memories that the caller may see, best first, without those of a session."""
+    """Return the best memories that the caller may see, best first, without those of a session; those of a time."""
     query = query.strip()[:MAX_QUERY_CHARS]
     command = SearchCommand(
         query=query,
@@ -88,6 +90,7 @@ def find(
         enable_llm_rerank=False,
         filters=filters,
         history=False,
+        as_of=as_of,
     )
     results = logged_search(caller.owner, command, interface=caller.interface).results
     counted = [one for one in results if one.hit.memory_type not in UNCOUNTED_TYPES]
@@ -98,7 +101,7 @@ def find(
     found = [
         Recalled(
             items[hit.memory_id],
-            category=row.category or str(hit.raw.get("category") or hit.memory_type),
+            category=hit.category or row.category or str(hit.raw.get("category") or hit.memory_type),
             importance=DEFAULT_IMPORTANCE if row.importance is None else row.importance,
             score=_score(hit, terms),
         )

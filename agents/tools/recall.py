@@ -9,7 +9,7 @@ from agents.tools.caller import Caller
 from agents.tools.context import make_context
 from agents.tools.found import find
 from agents.tools.results import Result, failed, result
-from agents.tools.time_arguments import time_filter
+from agents.tools.time_arguments import as_of_time, time_filter
 
 _NOTHING: Final = "No relevant memories found."
 _HEADING_TOKENS: Final = 20
@@ -20,9 +20,10 @@ def recall(caller: Caller, arguments: RecallArguments) -> Result:
         return failed("missing_param", "Provide query: what to look for.")
     # Only the tool of MCP has these arguments.
     chosen = time_filter(getattr(arguments, "since", None), getattr(arguments, "until", None))
-    if chosen is None and is_about_me(arguments.query):
+    at = as_of_time(caller, getattr(arguments, "as_of", None))
+    if chosen is None and at is None and is_about_me(arguments.query):
         return _about_user(caller, arguments)
-    found = find(caller, arguments.query, arguments.limit, chosen)
+    found = find(caller, arguments.query, arguments.limit, chosen, as_of=at)
     if not found:
         return result(_NOTHING, count=0)
     listed = budget.listed([one.entry() for one in found], query=arguments.query, max_tokens=arguments.max_tokens)

@@ -1,4 +1,4 @@
-"""The arguments `since`, `until` and `expires_at` of tools: ISO dates, ISO times and words such as "last week"."""
+"""The arguments of tools that name a time: ISO dates, ISO times and words such as "last week"."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -9,9 +9,8 @@ from agents.tools.caller import Caller
 from core.errors import InvalidInput
 from core.messages import Translatable as _
 from core.storable import check_text
-from core.times import from_ms, to_ms
-from memories.services.zones import local
-from store.filters import MAX_MS
+from core.times import to_ms
+from memories.services import zones
 from store.text import times
 
 MAX_CHARS: Final = 64
@@ -21,8 +20,8 @@ NEVER: Final = "never"
 def _check(value: str) -> str:
     check_text(value)
     now = datetime.now(UTC)
-    if _moment(value, now) is None and times.days_of(value, now) is None:
-        raise ValueError(_("must be a date such as 2026-06-01, an ISO 8601 time, or words such as last week"))
+    if zones.end_of(value, now) is None:
+        raise ValueError(zones.NO_TIME)
     return value
 
 
@@ -32,6 +31,12 @@ Since = Annotated[
 ]
 Until = Annotated[
     _Time | None, Field(description="Only memories until the end of this time: `2026-06-30`, or `yesterday`.")
+]
+
+
+AsOf = Annotated[
+    _Time | None,
+    Field(description="Answer as of then: `2026-06-30`, or `last month`. What was deleted or corrected stays gone."),
 ]
 
 
@@ -49,12 +54,15 @@ def end_of(caller: Caller, value: str | None) -> datetime | None:
     """Return the time that `expires_at` names, for a day its end where the caller is; None for never."""
     if value is None or value == NEVER:
         return None
-    now = local(datetime.now(UTC), caller.owner.user_pk)
-    days = times.days_of(value, now)
-    moment = _moment(value, now) if days is None else from_ms(min(times.span_of(days, now)[1], MAX_MS))
+    moment = zones.end_of(value, zones.local(datetime.now(UTC), caller.owner.user_pk))
     if moment is None:
         raise InvalidInput.of_field("expires_at", _("must be a date or a time"))
     return moment.replace(microsecond=0)
+
+
+def as_of_time(caller: Caller, value: str | None) -> datetime | None:
+    """Return the time that `as_of` names; None without one. Raises: `InvalidInput` for the future."""
+    return None if value is None else zones.as_of_time(value, caller.owner.user_pk)
 
 
 def time_filter(since: str | None, until: str | None) -> dict[str, Any] | None:
@@ -67,23 +75,14 @@ def time_filter(since: str | None, until: str | None) -> dict[str, Any] | None:
 def bounds_ms(caller: Caller, since: str | None, until: str | None) -> dict[str, int]:
     """Return `since_ms` and `until_ms` of a list between two times, in the zone of the caller."""
     found: dict[str, int] = {}
-    now = local(datetime.now(UTC), caller.owner.user_pk) if since or until else datetime.now(UTC)
+    now = zones.local(datetime.now(UTC), caller.owner.user_pk) if since or until else datetime.now(UTC)
     for name, value, end in (("since_ms", since, 0), ("until_ms", until, 1)):
         if value is None:
             continue
-        moment = _moment(value, now)
+        moment = zones.moment_of(value, now)
         days = times.days_of(value, now)
         if days is not None:
             found[name] = times.span_of(days, now)[end]
         elif moment is not None:
             found[name] = to_ms(moment) + end
     return found
-
-
-def _moment(value: str, now: datetime) -> datetime | None:
-    """Return an ISO 8601 time, in the zone of `now` if it has none."""
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)

@@ -1,5 +1,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -40,6 +41,7 @@ from core.localization import language_headers, language_of, localized
 from core.messages import Translatable as _
 from core.preconditions import etag_of, preconditions_of, require_match
 from core.rest import MAX_JSON_BYTES, Forbidden, parse, parse_query
+from core.times import isoformat
 from engines.registry import get_engine
 from memories import queries
 from memories.api import rendering
@@ -56,7 +58,7 @@ from memories.services.links import links_of
 from memories.services.lookup import MemoryRef, owner_of, ref_of, require_visible
 from memories.services.manual import Source, StoredFact, store_fact
 from memories.services.search_log import logged_search
-from memories.services.zones import filters_now, unknown_zone
+from memories.services.zones import as_of_time, filters_now, unknown_zone
 from remote import queries as remote
 from store.admission import NotKept, answer_of
 from store.models import Memory
@@ -65,6 +67,7 @@ from store.types import KEPT, Owner, StoredMemory
 FEW_RESULTS = 3
 LEFT_OUT = _("The default search scopes leave out your other sessions. Add all_user_memory to scope to search them.")
 NO_CHAT = _("current_chat searches nothing without conversation_id. Send it, or add all_user_memory to scope.")
+TODAYS_TEXTS = _("Memories were found by today's texts and are shown in the words of that time.")
 _MEMORY_ID = path_parameter("memory_id", schemas.MemoryId)
 _SESSION_ID = path_parameter("session_id", ChatId)
 
@@ -143,7 +146,7 @@ def _view_of(owner: Owner, body: search_schemas.SearchBody) -> View:
 
 def _entries(owner: Owner, body: search_schemas.SearchBody) -> Sequence[ProfileEntry]:
     """Return the entries of the caller's profile that fit a search. At most one statement."""
-    if not body.include_profile or body.agent_id is not None:
+    if not body.include_profile or body.agent_id is not None or body.as_of:
         return ()
     return profile_entries.fitting(owner.user_pk, Question(body.query, body.min_relevance))
 
@@ -172,13 +175,21 @@ class MemoryViewSet(ViewSet):
         principal = caller(request)
         owner = owner_of(principal, body.app_id, body.project_id)
         agent_of(principal, body.agent_id)
-        command = replace(body.command(), reader=principal.agent_id or None)
+        at = as_of_time(body.as_of, owner.user_pk, body.timezone or "", body.now) if body.as_of else None
+        command = replace(body.command(), reader=principal.agent_id or None, as_of=at)
         answer = logged_search(owner, command, interface="rest")
         document = rendering.search_answer(answer, _view_of(owner, body), _entries(owner, body))
+        if at is not None:
+            document["meta"]["as_of"] = isoformat(at)
         is_default, is_short = "scope" not in body.model_fields_set, len(answer.results) < FEW_RESULTS
         leaves_out = is_default and is_short and queries.has_other_sessions(owner, body.conversation_id)
         has_no_chat = not is_default and body.conversation_id is None and "current_chat" in body.scope
-        given = (LEFT_OUT if leaves_out else None, NO_CHAT if has_no_chat else None, unknown_zone(body.timezone or ""))
+        given = (
+            TODAYS_TEXTS if at is not None else None,
+            LEFT_OUT if leaves_out else None,
+            NO_CHAT if has_no_chat else None,
+            unknown_zone(body.timezone or ""),
+        )
         hints = [hint for hint in given if hint]
         if not hints:
             return Response(document)
@@ -200,13 +211,14 @@ class MemoryViewSet(ViewSet):
         owner = owner_of(principal, query.app_id, query.project_id)
         agent_of(principal, query.agent_id)
         filters = filters_now(query.filters, owner.user_pk)
-        wanted = replace(query.request(), filters=filters, reader=principal.agent_id or None)
+        at = as_of_time(query.as_of, owner.user_pk) if query.as_of else None
+        wanted = replace(query.request(), filters=filters, reader=principal.agent_id or None, as_of=at)
         return Response(rendering.memory_page(owner, get_engine().list(owner, wanted)))
 
     @extend_schema(
         operation_id="get_memory",
         summary="Get a memory",
-        parameters=[_MEMORY_ID, *query_parameters(schemas.MemoryQuery)],
+        parameters=[_MEMORY_ID, *query_parameters(schemas.MemoryAtQuery)],
         responses={
             200: success(schemas.MemoryDetail, "The memory and its history."),
             304: NOT_MODIFIED,
@@ -215,10 +227,17 @@ class MemoryViewSet(ViewSet):
     )
     @conditional
     def retrieve(self, request: Request, memory_id: str) -> HttpResponse:
-        """Get a memory, also a deleted one, with its `ETag` and the history of its overrides and deletions."""
-        query = parse_query(schemas.MemoryQuery, request)
+        """Get a memory, also a deleted one, with its `ETag` and the history of its overrides and deletions.
+
+        With `as_of`, get it as it was then, without the history.
+        """
+        query = parse_query(schemas.MemoryAtQuery, request)
         principal = caller(request)
-        document = _memory(principal.user_pk, ref_of(principal, query.memory_ref(memory_id)))
+        ref = ref_of(principal, query.memory_ref(memory_id))
+        if query.as_of:
+            document = _memory_at(principal.user_pk, ref, as_of_time(query.as_of, principal.user_pk))
+        else:
+            document = _memory(principal.user_pk, ref)
         etag = etag_of(document)
         return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
 
@@ -618,6 +637,12 @@ def _memory(user_pk: UUID, ref: MemoryRef) -> dict[str, Any]:
         "memory": rendering.memory(stored, overrides),
         "history": [rendering.event(event) for event in events],
     }
+
+
+def _memory_at(user_pk: UUID, ref: MemoryRef, at: datetime) -> dict[str, Any]:
+    """Return a memory as it was at a time. Raises: as `_memory`, and `NotFound` if it was not current then."""
+    stored = lookup.memory_at(lookup.get_memory(user_pk, ref), at)
+    return {**_stored(stored.owner, stored), "history": []}
 
 
 def _session(owner: Owner, session_id: str, *, is_locked: bool = False) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def leave_out_replaced(found: Sequence[ScopedHit], command: SearchCommand) -> li
 
     Call after the answer was cut to its size: what replaces them must be in it.
     """
-    if command.history or is_about_past(command.query) or _names_time(command):
+    if command.history or command.as_of or is_about_past(command.query) or _names_time(command):
         return list(found)
     ids = {item.hit.memory_id for item in found} | {copy.memory_id for item in found for copy in item.copies}
     return [item for item in found if not (item.superseded_by in ids and _is_certain(item))]

@@ -165,15 +165,19 @@ def _deleted_together(owner: Owner, tombstone: Tombstone) -> list[Tombstone]:
     return list(found.order_by("row_id"))
 
 
-def override(user_pk: UUID, ref: MemoryRef, values: OverrideValues, *, reason: str = "", actor: Actor) -> Override:
+def override(
+    user_pk: UUID, ref: MemoryRef, values: OverrideValues, *, reason: str = "", is_update: bool = False, actor: Actor
+) -> Override:
     """Override parts of a memory. An active override gets another revision.
+
+    `is_update`: the former text was right at its time, so `store.as_of` shows it.
 
     Raises: `NotFound`, `InvalidInput` if several scopes have the memory, `Conflict` for a deleted one.
     """
     values = values.cleaned()
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
         lookup.require_active(memory)
-        [(_, current, _)] = decider.override([(memory, values.applied_to(memory))], reason)
+        [(_, current, _)] = decider.override([(memory, values.applied_to(memory))], reason, is_update=is_update)
         return current
 
 
@@ -638,7 +642,7 @@ class _Decider:
         return {one.memory_id: (one, one.count - 1) for one in found.annotate(count=Count("revisions"))}
 
     def override(
-        self, wanted: Sequence[tuple[StoredMemory, Wording]], reason: str = ""
+        self, wanted: Sequence[tuple[StoredMemory, Wording]], reason: str = "", *, is_update: bool = False
     ) -> list[tuple[StoredMemory, Override, int]]:
         """Apply wordings as the next revisions. Return each memory's override and the number of its last revision."""
         active = self.overrides([memory for memory, _ in wanted])
@@ -658,7 +662,9 @@ class _Decider:
                 edited.append(current)
             current.text, current.updated_at = wording.text, timezone.now()
             by = {"actor_kind": self.actor.kind, "actor": self.actor.name, "reason": reason}
-            revisions.append(OverrideRevision(override=current, number=number + 1, **wording._asdict(), **by))
+            revision = OverrideRevision(override=current, number=number + 1, is_update=is_update, **by)
+            revision.text, revision.category, revision.importance = wording
+            revisions.append(revision)
             wordings[memory.memory_id] = wording
             overridden.append((memory, current, number + 1))
         Override.objects.bulk_create(created)

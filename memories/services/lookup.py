@@ -17,6 +17,7 @@ from core.rest import Forbidden
 from core.storable import NotStorable, check_text
 from engines.registry import get_engine
 from remote import outbox
+from store import as_of
 from store.models import MANUAL_ORIGINS, Memory, Session, State, owned_by
 from store.types import NewExpiry, Owner, StoredMemory
 
@@ -99,6 +100,14 @@ def get_memory(user_pk: UUID, ref: MemoryRef) -> StoredMemory:
             "app_id", _("is needed, because several of your scopes have this memory: send app_id and project_id")
         )
     return found[0]
+
+
+def memory_at(memory: StoredMemory, at: datetime) -> StoredMemory:
+    """Return a memory as it was at a time. Raises: `NotFound` if it was not current then, or is hidden now."""
+    if not as_of.memories_of(memory.owner, at).filter(pk=memory.row).exists():
+        raise NotFound(_("There was no such memory at that time, or it was deleted or has expired since."))
+    [found] = as_of.reworded(memory.owner, [memory], at)
+    return found
 
 
 def _find(user_pk: UUID, ref: MemoryRef, memory_id: str) -> Sequence[StoredMemory]:

@@ -310,7 +310,7 @@ def _change(owner: Owner, older: Memory, fact: NewFact, actor: Actor, before_cha
     if is_reworded:
         if older.state == State.SUPERSEDED:
             decisions.restore(owner.user_pk, ref, actor=actor)
-        decisions.override(owner.user_pk, ref, values, actor=actor)
+        decisions.override(owner.user_pk, ref, values, is_update=True, actor=actor)
     if columns:
         _save(owner, older, columns)
     if columns and not is_reworded:

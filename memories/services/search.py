@@ -16,6 +16,7 @@ import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -44,7 +45,7 @@ SESSIONLESS_TYPES = frozenset({"profile", "agent_skill"})
 
 _NO_OPTIONS: Final = {
     "query", "scopes", "conversation_id", "session_ids", "agent_id", "reader", "filters", "with_hidden", "began_at",
-    "include_profile", "enable_llm_rerank", "context", "now", "zone",
+    "include_profile", "enable_llm_rerank", "context", "now", "as_of", "zone",
 }  # fmt: skip
 OPTIONS: Final = tuple(one.name for one in fields(SearchCommand) if one.name not in _NO_OPTIONS)
 """Names of the fields that the search lab offers and the search log keeps; the API has fields of these names."""
@@ -97,14 +98,17 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
         merged = merge_scopes(owner, requests, results)
         if any(decisions):
             live = [item for item in merged if not decisions.is_deleted(item.hit.memory_id, item.hit.session_id)]
-            merged = [_apply_override(item, decisions.overrides.get(item.hit.memory_id)) for item in live]
+            overrides = decisions.overrides
+            merged = [_apply_override(item, overrides.get(item.hit.memory_id), command.as_of) for item in live]
         merged = answers.arrange(merged, command)
         found = current.leave_out_replaced(limit_per_scope(merged, command.top_k), command)
         if results and all(result.is_partly_known for result in results.values()):
             found = _limit_all(found, MOST_PARTLY_KNOWN)
         files = attach(owner, [item.hit for item in found])
         neighbors = (
-            context_windows(owner, [item.hit.memory_id for item in found], command.context) if command.context else {}
+            context_windows(owner, [item.hit.memory_id for item in found], command.context, at=command.as_of)
+            if command.context
+            else {}
         )
     reports = {scope: ScopeReport() for scope in SCOPES if scope in command.scopes}
     for scope, result in results.items():
@@ -147,7 +151,7 @@ def scope_requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRe
         scope: replace(
             command,
             session_ids=session_ids,
-            include_profile=command.include_profile and scope == next(iter(sessions)),
+            include_profile=command.include_profile and command.as_of is None and scope == next(iter(sessions)),
             began_at=began_at,
         )
         for scope, session_ids in sessions.items()
@@ -176,7 +180,7 @@ def _query_engine(
         if results and all(answer.degraded and not results[scope].degraded for scope, answer in answers.items()):
             break  # the remote stopped answering: keep what it found before
         results |= answers
-        decisions = _decisions(owner, [hit for result in results.values() for hit in result.hits])
+        decisions = _decisions(owner, [hit for result in results.values() for hit in result.hits], command.as_of)
         pending = {
             scope: replace(request, top_k=min(2 * request.top_k, MAX_TOP_K))
             for scope, request in requests.items()
@@ -204,9 +208,11 @@ def _has_copies(result: SearchResult, request: SearchRequest, limit: int) -> boo
     return len(counted) >= request.top_k and len(fold_copies(counted)) < limit
 
 
-def _decisions(owner: Owner, hits: Sequence[Hit]) -> Decisions:
+def _decisions(owner: Owner, hits: Sequence[Hit], at: datetime | None) -> Decisions:
     sessions = {hit.session_id for hit in hits if hit.session_id is not None}
     decisions = queries.decisions(owner, sorted({hit.memory_id for hit in hits}), sorted(sessions))
+    if at is not None:  # what is superseded now may have been current then: the store has left out the rest
+        return decisions._replace(memories=frozenset())
     # Digests of the remote list no source memories, and may repeat the text of deleted or edited ones.
     digests = {hit.memory_id for hit in hits if hit.memory_type in SESSIONLESS_TYPES and hit.is_of_remote}
     if digests and queries.has_hidden_or_edited_memories(owner):
@@ -238,11 +244,13 @@ def merge_scopes(
     return sorted(merged.values(), key=lambda found: found.hit.sort_key)
 
 
-def _apply_override(found: ScopedHit, override: ActiveOverride | None) -> ScopedHit:
+def _apply_override(found: ScopedHit, override: ActiveOverride | None, at: datetime | None) -> ScopedHit:
     if override is None:
         return found
     if found.hit.text == override.text:
         return found._replace(override_id=override.override_id)
+    if at is not None:  # the store has applied what was said until then
+        return found
     raw = _replaced(found.hit.raw, override.original_text, override.text)
     return found._replace(hit=found.hit._replace(text=override.text, raw=raw), override_id=override.override_id)
 

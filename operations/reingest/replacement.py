@@ -93,6 +93,9 @@ def replace(owner: Owner, session: Session, rows: Sequence[Memory], replay: Repl
     new_texts = [Text(memory.memory_id, memory.text, memory.batch_id) for memory in new]
     matches = {old.memory_id: match(old, old_texts, new_texts) for old in old_texts}
     new_by_id = {memory.memory_id: memory for memory in new}
+    stored_ms = min((row.stored_at_ms or row.created_at_ms for row in rows), default=None)
+    for memory in new:
+        memory.stored_at_ms = stored_ms
     for row in rows:
         for name in matches[row.memory_id].memory_ids if row.expires_at else ():
             new_by_id[name].expires_at = row.expires_at

@@ -1,6 +1,7 @@
 """Read the memories that a search found, in plain SQL, and render them as the record that answers carry as `raw`."""
 
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -8,9 +9,9 @@ from django.db import connection
 
 from core import readable
 from core.persistence import sql
-from store import cover
+from store import as_of, cover
 from store.models import Memory, owner_values
-from store.types import MemoryType, Owner
+from store.types import MemoryType, Owner, Wording
 
 _ROWS = """
     SELECT CAST(m.payload AS text), CAST(m.sources AS text), CAST(m.supersedes AS text), m.id, m.memory_id,
@@ -24,6 +25,7 @@ _PLUS = {"sqlite": "+", "postgresql": ""}
 """Keeps SQLite from scanning the index by user or origin to find a few memories by their ids."""
 _EMBEDDING = "LEFT JOIN store_embedding e ON e.memory_id = m.id AND e.space_id = %s"
 _IS_LIVE = "m.state = 'live' AND COALESCE(s.state, 'live') = 'live'"
+_REMAINS = "m.state IN ('live', 'superseded') AND COALESCE(s.state, 'live') = 'live'"
 _IS_NOT_PURGED = "COALESCE(s.state, 'live') <> 'purged'"
 _OVERRIDDEN = "{plus}m.origin = '{remote}' AND m.text <> m.original_text AND m.memory_id IN ({slots})"
 
@@ -53,14 +55,28 @@ class Row(NamedTuple):
     vector: bytes | None = None
 
 
-def rows(owner: Owner, pks: Collection[int], *, with_hidden: bool = False, space: int | None = None) -> dict[int, Row]:
+def rows(
+    owner: Owner,
+    pks: Collection[int],
+    *,
+    with_hidden: bool = False,
+    space: int | None = None,
+    at: datetime | None = None,
+) -> dict[int, Row]:
     """Return the owner's live memories by row id, optionally hidden ones too, with their vectors of a space.
 
-    One SQL statement, none for an empty collection.
+    `at`: also superseded ones, in the words of that time. One SQL statement, two with `at`, none for an empty
+    collection.
     """
     if not pks:
         return {}
-    return _fetch(owner, f"m.id IN ({sql.slots(pks)})", pks, with_hidden=with_hidden, space=space)
+    found = _fetch(owner, f"m.id IN ({sql.slots(pks)})", pks, with_hidden=with_hidden, space=space, at=at)
+    former = as_of.wordings(owner, [row.memory_id for row in found.values()], at) if at else {}
+    return {pk: _reworded(row, former.get(row.memory_id)) for pk, row in found.items()} if former else found
+
+
+def _reworded(row: Row, wording: Wording | None) -> Row:
+    return row if wording is None else row._replace(text=wording.text, category=wording.category, is_edited=True)
 
 
 def rows_and_overridden(
@@ -80,15 +96,21 @@ def rows_and_overridden(
 
 
 def _fetch(
-    owner: Owner, which: str, values: Collection[int | str], *, with_hidden: bool, space: int | None = None
+    owner: Owner,
+    which: str,
+    values: Collection[int | str],
+    *,
+    with_hidden: bool,
+    space: int | None = None,
+    at: datetime | None = None,
 ) -> dict[int, Row]:
     statement = _ROWS.format(
         vector="" if space is None else ", e.vector",
         embedding="" if space is None else _EMBEDDING,
         plus=_PLUS[connection.vendor],
         which=which,
-        shown=_IS_NOT_PURGED if with_hidden else _IS_LIVE,
-        left_out=cover.is_left_out_sql("m"),
+        shown=_REMAINS if at else _IS_NOT_PURGED if with_hidden else _IS_LIVE,
+        left_out=cover.is_left_out_sql("m", is_alone=at is not None),
     )
     found = sql.rows(statement, [*([] if space is None else [space]), *owner_values(owner), *values])
     rows = (Row(*_json_of(*row[:5]), *row[3:]) for row in found)

@@ -15,6 +15,7 @@ import numpy as np
 
 from core.messages import MANAGE, joined
 from core.messages import Translatable as _
+from store import as_of, cover
 from store.index import keyword
 from store.search import common_terms, floor, late_interaction, question, ranking, records, snapshot, spelling
 from store.search.candidates import candidate_mask, sessions_of
@@ -40,13 +41,14 @@ INCOMPLETE: Final = _(
 MAX_TERMS: Final = 2048
 Ranked = tuple[int, Score]
 """A memory's row id and its score."""
+_Read = Callable[[list[str]], Snapshot]
 
 
 def retrieve(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult]:
     """Return the best memories for each request: `top_k`, as many unprocessed messages, and the profile if requested.
 
-    If one request is `with_hidden`, all are. `radius` limits matches by vector, never by keyword. Raises:
-    `InvalidInput` for a method without its endpoint, `EngineUnavailable` if the endpoint of `vector` fails.
+    If one request is `with_hidden` or has an `as_of`, all have it. `radius` limits matches by vector, never by keyword.
+    Raises: `InvalidInput` for a method without its endpoint, `EngineUnavailable` if the endpoint of `vector` fails.
     """
     space = space_for(requests)
     plans = [plan_for(request, space) for request in requests]
@@ -64,6 +66,7 @@ def retrieve(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResu
         {pk for ranked in chain(best, profiles) for pk, _ in ranked},
         with_hidden=any(request.with_hidden for request in requests),
         space=space.pk if space and any(plan.method == "vector" for plan in plans) else None,
+        at=_time_of(requests),
     )
     results = []
     for request, plan, ranked, unranked in zip(requests, plans, best, profiles, strict=True):
@@ -78,6 +81,10 @@ def retrieve(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResu
             )
         )
     return results
+
+
+def _time_of(requests: Sequence[SearchRequest]) -> datetime | None:
+    return next((request.as_of for request in requests if request.as_of is not None), None)
 
 
 def rank(
@@ -155,31 +162,43 @@ def _ranker(
         space = None
     if not any(one.own for one in terms.values()) and space is None:
         return None
-    read = partial(
+    at = _time_of(requests)
+    read: _Read = partial(
         snapshot.read,
         owner,
         prefix=keyword.prefix_of(owner),
         sessions=sessions_of(requests),
         space=space,
-        with_hidden=any(request.with_hidden for request in requests),
-        left_out=left_out,
+        with_hidden=at is not None or any(request.with_hidden for request in requests),
+        left_out=left_out if at is None else cover.ALONE,
     )
-    ranker, is_complete = _ranker_by_few_terms(owner, terms, read)
+    ranked_by = _ranker_by_few_terms
+    if at is not None:
+        read, ranked_by = _of_rows(read, as_of.rows_of(owner, at)), _ranker_by_all_terms
+    ranker, is_complete = ranked_by(owner, terms, read)
     changed = _with_literal_times(terms, ranker)
     if with_expected:
         changed |= _corrected(keyword.prefix_of(owner), terms | changed, ranker)
     if changed:
         terms |= changed
-        ranker, is_complete = _ranker_by_few_terms(owner, terms, read)
+        ranker, is_complete = ranked_by(owner, terms, read)
     if is_complete or not any(ranker.lacks_common(request) for request in requests if request.query in terms):
         return ranker
     all_terms = _all_terms(terms.values())
     return _Ranker(read(all_terms), terms, all_terms)
 
 
-def _ranker_by_few_terms(
-    owner: Owner, terms: Mapping[str, QueryTerms], read: Callable[[list[str]], Snapshot]
-) -> "tuple[_Ranker, bool]":
+def _of_rows(read: _Read, rows: Numbers) -> _Read:
+    return lambda terms: read(terms).among(rows)
+
+
+def _ranker_by_all_terms(_owner: Owner, terms: Mapping[str, QueryTerms], read: _Read) -> "tuple[_Ranker, bool]":
+    """Read the snapshot of a former time, in which other terms may be common than now."""
+    all_terms = _all_terms(terms.values())
+    return _Ranker(read(all_terms), terms, all_terms), True
+
+
+def _ranker_by_few_terms(owner: Owner, terms: Mapping[str, QueryTerms], read: _Read) -> "tuple[_Ranker, bool]":
     """Read the snapshot without the terms that are known to be common, and leave out those that it shows to be.
 
     Return True with it if no term was left out.

@@ -96,6 +96,20 @@ class Snapshot:
     lacks_entries: bool = False
     lacks_vectors: bool = False
 
+    def among(self, rows: Numbers) -> Self:
+        """Return the snapshot with the memories of some row ids only."""
+        is_left = np.isin(self.pks, rows)
+        places, found = np.cumsum(is_left) - 1, self.postings
+        remain = is_left[found.documents]
+        return replace(
+            self,
+            facts=self.facts[is_left],
+            pks=self.pks[is_left],
+            pending=self.pending[is_left],
+            postings=Postings(found.terms[remain], places[found.documents[remain]], found.counts[remain]),
+            profiles=(),
+        )
+
     def without(self, terms: Collection[int]) -> Self:
         """Return the snapshot without the postings of some terms."""
         if not terms:

@@ -124,6 +124,19 @@ OverrideText = Annotated[
 ]
 
 
+AsOf = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=64,
+        description="Answer as of this time: an ISO 8601 time, a day (its end where the caller is) or words such as "
+        "`last month`. Of what is current or superseded now, what was stored by then and current then, in the "
+        "words of then. What was deleted or corrected, or has expired since, does not come back.",
+        examples=["2026-06-30"],
+    ),
+]
+
+
 def position_of(cursor: str | None) -> Position | None:
     """Return the position that a page of memories begins at. Raises: `InvalidInput`."""
     return None if cursor is None else Position(*pagination.decode_numbers(cursor))
@@ -144,6 +157,12 @@ class MemoryQuery(AuthenticatedQuery):
 
     def memory_ref(self, memory_id: str) -> MemoryRef:
         return MemoryRef(memory_id, None, self.app_id, self.project_id)
+
+
+class MemoryAtQuery(MemoryQuery):
+    """The scope of a memory, and a time."""
+
+    as_of: AsOf = None
 
 
 class MemoryBody(AuthenticatedBody):
@@ -249,9 +268,10 @@ class MemoryListQuery(PageQuery):
     since_ms: Since = None
     until_ms: Until = None
     filters: JsonFilters = None
+    as_of: AsOf = None
 
     def request(self) -> ListRequest:
-        return ListRequest(**shared(ListRequest, self), after=position_of(self.cursor))
+        return ListRequest(**shared(ListRequest, self) | {"as_of": None}, after=position_of(self.cursor))
 
 
 class OverrideOut(BaseModel):

@@ -26,6 +26,7 @@ from core.rest import WHOLE
 from core.shapes import shared
 from documents.mime_types import ContentType
 from memories.api.schemas.memories import (
+    AsOf,
     ExternalIdOut,
     Importance,
     KindOfMemory,
@@ -298,6 +299,7 @@ class SearchBody(ScopedBody):
         description="The time from which words such as `yesterday` count, with its time zone. Absent: the present.",
         examples=["2026-06-10T09:00:00+08:00"],
     )
+    as_of: AsOf = None
     timezone: TimeZone | None = Field(
         None,
         description="The time zone of the query: an IANA name, an offset or a city. Absent: that of `now`, of the "
@@ -323,7 +325,8 @@ class SearchBody(ScopedBody):
     raw: bool = Field(True, description="Return the engine's own record as `raw` of each result; false: `{}`.")
 
     def command(self) -> SearchCommand:
-        return SearchCommand(scopes=frozenset(self.scope), zone=self.timezone or "", **shared(SearchCommand, self))
+        given = shared(SearchCommand, self) | {"as_of": None}
+        return SearchCommand(scopes=frozenset(self.scope), zone=self.timezone or "", **given)
 
 
 class AttachmentOut(BaseModel):
@@ -510,6 +513,9 @@ class SearchMeta(BaseModel):
     corrected: dict[str, str] = Field(
         description="Misspelled words of the query, with the words of the memories that were searched instead.",
         examples=[{}],
+    )
+    as_of: str | None = Field(
+        None, description="The time that the request names by `as_of`. Absent without it.", examples=[None]
     )
     hint: str | None = Field(
         None,
