@@ -15,14 +15,14 @@ from itertools import dropwhile
 from typing import Final
 
 import numpy as np
-from django.db.models import BigIntegerField, CharField, F, Q, QuerySet
+from django.db.models import BigIntegerField, CharField, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast, Coalesce
 
 from core.persistence import sql
 from core.times import to_ms
 from store import cover
 from store.ledger import OverrideRevision, Tombstone
-from store.models import Memory, Session, State, owned_by
+from store.models import Memory, Session, State, owned_by, owner_columns
 from store.search.snapshot import Numbers
 from store.types import Owner, StoredMemory, Wording
 
@@ -62,25 +62,42 @@ def rows_of(owner: Owner, at: datetime) -> Numbers:
 def wordings(owner: Owner, memory_ids: Collection[str], at: datetime) -> dict[str, Wording]:
     """Return the wordings of a former time, by memory id, of the memories that read otherwise now.
 
-    No text that a person corrected or undid is among them. One SQL statement, none without memories.
+    No text that was corrected or deleted, also of another memory, is among them. One SQL statement, none without
+    memories, and three if there are such wordings.
     """
     if not memory_ids:
         return {}
-    revisions = OverrideRevision.objects.filter(
-        override__user_id=owner.user_pk,
-        override__app_id=owner.app_id,
-        override__project_id=owner.project_id,
-        override__memory_id__in=list(memory_ids),
-        override__undone_at=None,
-    )
+    revisions = _revisions_of(owner).filter(override__memory_id__in=list(memory_ids), override__undone_at=None)
     by_memory: dict[str, list[OverrideRevision]] = defaultdict(list)
     for one in revisions.annotate(of_memory=F("override__memory_id")).order_by("override", "number"):
         by_memory[one.of_memory].append(one)
     found = {memory_id: _shown(of_memory, at) for memory_id, of_memory in by_memory.items()}
+    former = {memory_id: one for memory_id, one in found.items() if one is not by_memory[memory_id][-1]}
+    gone = _taken_away(owner, {one.text for one in former.values()})
     return {
         memory_id: Wording(one.text, one.category, one.importance)
-        for memory_id, one in found.items()
-        if one is not by_memory[memory_id][-1]
+        for memory_id, one in former.items()
+        if one.text not in gone
+    }
+
+
+def _revisions_of(owner: Owner) -> QuerySet[OverrideRevision]:
+    scope = {f"override__{name}": value for name, value in owner_columns(owner).items()}
+    return OverrideRevision.objects.filter(**scope)
+
+
+def _taken_away(owner: Owner, texts: Collection[str]) -> set[str]:
+    """Return those of the texts that a memory had when it was deleted or corrected, or when it expired."""
+    if not texts:
+        return set()
+    corrections = _revisions_of(owner).filter(override=OuterRef("override"), number__gt=OuterRef("number"))
+    is_undone = Q(override__undone_at__isnull=False, number__gt=0)
+    corrected = _revisions_of(owner).filter(Exists(corrections.filter(is_update=False)) | is_undone)
+    hidden = Memory.objects.filter(owned_by(owner)).exclude(state__in=_REMAINS)
+    return {
+        text
+        for rows in (corrected, hidden)
+        for text in rows.order_by().filter(text__in=texts).values_list("text", flat=True)
     }
 
 

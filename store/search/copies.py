@@ -1,4 +1,4 @@
-"""Find the copies of a memory: live memories of the same text, sender and role, which a search shows as one."""
+"""Find the copies of a memory: others of the same text, sender and role, which a search shows as one."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -18,15 +18,17 @@ _ROWS_AT_ONCE: Final = 500
 
 
 def find_copies(memory: StoredMemory, *, reader: str = "") -> list[StoredMemory]:
-    """Return the other live memories with the text of this one after normalization, oldest row first.
+    """Return the other memories with the text of this one after normalization, oldest row first.
 
-    They have its owner, sender and role, and are passages or wait for a flush as it does. `reader` is one of the user's
-    agents: manual memories for other agents are left out. One SQL statement, two if there may be copies.
+    They are live, or superseded, because `as_of` shows these. They have its owner, sender and role, and are passages or
+    wait for a flush as it does. `reader` is one of the user's agents: manual memories for other agents are left out. One
+    SQL statement, two if there may be copies.
     """
     if not (memory.text and memory.sender_id):
         return []
     words = read(memory.text).words
-    rows = Memory.objects.filter(owned_by(memory.owner), IN_LIVE_SESSION, state=State.LIVE, sender_id=memory.sender_id)
+    rows = Memory.objects.filter(owned_by(memory.owner), IN_LIVE_SESSION, sender_id=memory.sender_id)
+    rows = rows.filter(state__in=(State.LIVE, State.SUPERSEDED))
     others, key = visible(rows).exclude(pk=memory.row).order_by("pk"), _key(memory)
     candidates = _candidates(memory, words) if words else None
     if candidates is not None:
@@ -54,7 +56,7 @@ def _candidates(memory: StoredMemory, words: Sequence[str]) -> list[int] | None:
     file besides.
     """
     terms = list(dict.fromkeys(words))[:MAX_TERMS]
-    seen = snapshot.read(memory.owner, terms, keyword.prefix_of(memory.owner), left_out=())
+    seen = snapshot.read(memory.owner, terms, keyword.prefix_of(memory.owner), with_hidden=True, left_out=())
     if seen.lacks_entries:
         return None
     lengths = seen.facts["length"]

