@@ -279,6 +279,7 @@ FITTING: dict[str, Callable[[Any], Any]] = {
     "frame_origin": lambda _: None,
     "cursor": lambda _: None,
     "expires_at": lambda _: TOMORROW,
+    "as_of": lambda text: text and "today",
     "method": lambda method: method if method in {"keyword", "hybrid"} else None,
     "label": lambda label: "".join(filter(str.isprintable, label)),
     "filters": lambda tree: tree if isinstance(tree, dict) and _depth(tree) <= filters.MAX_DEPTH else None,

@@ -21,6 +21,8 @@ from agents.tools.results import Result, and_copies, failed, framed, quoted, res
 from agents.tools.store import refused_category
 from agents.tools.time_arguments import AsOf, Expires, Since, Until, as_of_time, bounds_ms, end_of, time_filter
 from core import pagination, readable
+from core.errors import InvalidInput
+from core.messages import Translatable as _
 from core.rest import WHOLE
 from core.shapes import shared
 from core.storable import check_text
@@ -159,6 +161,8 @@ def _found(found: ScopedHit) -> Entry:
 
 def list_memories(caller: Caller, arguments: ListArguments) -> Result:
     """List memories that the caller may see. Raises: `InvalidInput` for the cursor."""
+    if arguments.as_of and arguments.deleted:
+        raise InvalidInput.of_field("as_of", _("cannot be combined with deleted: the trash is as it is now"))
     request = ListRequest(
         **shared(ListRequest, arguments)
         | bounds_ms(caller, arguments.since, arguments.until)

@@ -21,8 +21,8 @@ def find_copies(memory: StoredMemory, *, reader: str = "") -> list[StoredMemory]
     """Return the other memories with the text of this one after normalization, oldest row first.
 
     They are live, or superseded, because `as_of` shows these. They have its owner, sender and role, and are passages or
-    wait for a flush as it does. `reader` is one of the user's agents: manual memories for other agents are left out. One
-    SQL statement, two if there may be copies.
+    wait for a flush as it does. `reader` is one of the user's agents: manual memories for other agents are left out.
+    One SQL statement, two if there may be copies.
     """
     if not (memory.text and memory.sender_id):
         return []

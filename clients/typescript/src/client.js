@@ -175,13 +175,14 @@ export class Memories extends Group {
   }
 
   /**
-   * Return a memory with its history.
+   * Return a memory with its history; with `as_of`, as it was then.
    *
    * @param {string} memoryId
+   * @param {Conditions<"get_memory">} [conditions]
    * @returns {Promise<Schemas["MemoryDetail"] & Versioned>}
    */
-  get(memoryId) {
-    return this._versioned("GET", path`/memories/${memoryId}`, { query: this._scope });
+  get(memoryId, conditions = {}) {
+    return this._versioned("GET", path`/memories/${memoryId}`, { query: { ...this._scope, ...conditions } });
   }
 
   /**

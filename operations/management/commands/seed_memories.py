@@ -120,6 +120,7 @@ def _conversation(chance: random.Random, session: Session, owner: Owner, at_ms: 
             seq=seq,
             payload={"role": "user" if speaker == owner.user_id else "assistant"},
             created_at_ms=at_ms,
+            stored_at_ms=at_ms,
             origin=Memory.Origin.TOOL if is_learned else Memory.Origin.EMBEDDED,
         )
         memories.append(memory)
