@@ -87,6 +87,8 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "resource.upload": _("Uploaded a resource"),
     "resource.view": _("Viewed a resource"),
     "search.list": _("Listed searches"),
+    "search.view": _("Viewed a search"),
+    "search.question": _("Made a question of a search"),
     "session.list": _("Listed sessions"),
     "session.delete": _("Deleted a session"),
     "session.expire": _("Ended a session whose time has passed"),

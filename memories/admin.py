@@ -1,7 +1,7 @@
 from django.contrib import admin
 
 from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
-from memories.models import LoggedSearch, Override, OverrideRevision, SearchCount, Tombstone
+from memories.models import LoggedSearch, Override, OverrideRevision, ReturnedMemory, SearchCount, Tombstone
 
 
 @admin.register(Tombstone)
@@ -47,6 +47,13 @@ class LoggedSearchAdmin(PersonalAdmin):
     list_select_related = ("user",)
     search_fields = ("user__user_id__exact", "agent_id__exact", "request_id__exact")
     exclude = ("query",)
+
+
+@admin.register(ReturnedMemory)
+class ReturnedMemoryAdmin(PersonalAdmin):
+    list_display = ("search", "rank", "row", "version")
+    list_select_related = ("search__user",)
+    search_fields = ("search__user__user_id__exact", "row__exact")
 
 
 @admin.register(SearchCount)

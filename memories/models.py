@@ -7,7 +7,8 @@ from store.ledger import Override, OverrideRevision, Tombstone, new_override_id,
 
 # The decisions are made below this app too; their tables belong to it. Migrations name the two functions.
 __all__ = [
-    "LoggedSearch", "Override", "OverrideRevision", "SearchCount", "Tombstone", "new_override_id", "new_tombstone_id",
+    "LoggedSearch", "Override", "OverrideRevision", "ReturnedMemory", "SearchCount", "Tombstone", "new_override_id",
+    "new_tombstone_id",
 ]  # fmt: skip
 
 
@@ -57,6 +58,36 @@ class LoggedSearch(models.Model):
 
     def __str__(self) -> str:
         return f"{self.interface} {self.at:%Y-%m-%d %H:%M:%S}"
+
+
+class ReturnedMemory(models.Model):
+    """A memory that a logged search returned, at a rank from 1.
+
+    `row` is the primary key of the memory, without a constraint: the memory may be gone, and its number says nothing.
+    It is empty for a memory of the remote alone. `version` is the number of edits that it had: 0 for the original text.
+    """
+
+    search = models.ForeignKey(
+        LoggedSearch, models.CASCADE, verbose_name=_("logged search"), related_name="returned", db_index=False
+    )
+    rank = models.PositiveIntegerField(_("rank"))
+    row = models.BigIntegerField(_("row"), null=True, blank=True)
+    version = models.PositiveIntegerField(_("version"), default=0)
+
+    class Meta:
+        verbose_name = _("returned memory")
+        verbose_name_plural = _("returned memories")
+        ordering = ("search", "rank")
+        default_permissions = ("view",)
+        indexes = [
+            # The results of a search, and what is deleted with it.
+            models.Index(fields=["search", "rank"], name="returned_by_search"),
+            # The searches that returned a memory, the latest first.
+            models.Index(fields=["row", "search"], name="returned_of_row"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.search_id} {self.rank}"
 
 
 class SearchCount(models.Model):

@@ -1,6 +1,6 @@
 """Read queries of users' decisions about memories, each restricted to an owner."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -169,6 +169,25 @@ def history(owner: Owner, memory_id: str) -> list[Event]:
             restored_by = tombstone.undone_by_kind, tombstone.undone_by
             events.append(Event(tombstone.undone_at, "restore", restored_by[0], values, restored_by[1]))
     return sorted(events, key=lambda event: event.at)
+
+
+def edits_of(rows: Collection[int]) -> dict[int, list[tuple[datetime, datetime | None]]]:
+    """Return when each edit of these memories was made, and when its override ended, by row."""
+    found: dict[int, list[tuple[datetime, datetime | None]]] = {}
+    edits = (
+        OverrideRevision.objects.filter(override__row__in=rows, number__gt=0)
+        if rows
+        else OverrideRevision.objects.none()
+    )
+    for row, made_at, ended_at in edits.values_list("override__row", "created_at", "override__undone_at"):
+        found.setdefault(row, []).append((made_at, ended_at))
+    return found
+
+
+def version_at(moment: datetime, edits: Iterable[tuple[datetime, datetime | None]]) -> int:
+    """Return the number of edits until a moment; 0 if none was in force, so that the original text was shown."""
+    made = [ended_at for made_at, ended_at in edits if made_at <= moment]
+    return len(made) if any(ended_at is None or ended_at > moment for ended_at in made) else 0
 
 
 def override_ids(owner: Owner, memory_ids: Iterable[str]) -> dict[str, str]:

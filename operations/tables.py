@@ -30,7 +30,7 @@ from accounts.models import (
 )
 from core.errors import InvalidInput
 from core.persistence.file_keys import KEY
-from memories.models import LoggedSearch, Override, OverrideRevision, Tombstone
+from memories.models import LoggedSearch, Override, OverrideRevision, ReturnedMemory, Tombstone
 from operations.models import UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
 from remote.models import OutboxEntry, Resend
@@ -229,6 +229,7 @@ LOCAL: tuple[Table, ...] = (
     Table(name="portal_links", model=PortalLink),
     Table(name="idempotency_keys", model=IdempotencyKey),
     Table(name="unmatched_decisions", model=UnmatchedDecision),
+    Table(name="returned_memories", model=ReturnedMemory, user="search__user"),
     Table(name="logged_searches", model=LoggedSearch),
     Table(name="webhook_deliveries", model=WebhookDelivery),
     Table(name="webhooks", model=Webhook),

@@ -204,7 +204,8 @@ class Hit(NamedTuple):
     `raw` is the record without file contents, in the remote's format also for memories of ours. `legs` explains the
     hit: score and rank per leg, and matched terms. `relevance` is the share of the question that the memory and its
     context cover, 0..1 for all methods; None if unknown. The other fields are those of the row, empty for a memory
-    of the remote alone. `is_kept`: a person decided that nothing replaces it. `labels`: see `labels_of`.
+    of the remote alone. `is_kept`: a person decided that nothing replaces it. `labels`: see `labels_of`. `row` is its
+    primary key.
     """
 
     memory_id: str
@@ -226,6 +227,7 @@ class Hit(NamedTuple):
     is_imported: bool = False
     is_kept: bool = False
     labels: Mapping[str, Any] = MappingProxyType({})
+    row: int | None = None
 
     @property
     def is_of_remote(self) -> bool:

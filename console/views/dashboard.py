@@ -23,8 +23,8 @@ from accounts.models import MemoryUser
 from console import charts, queries
 from console.access import VIEW, address_of_gateway, page, record_list, render
 from console.filters import ALL_TAB, OTHER_LABEL, RANGES, TAB_LABELS, DashboardFilters
+from console.views.logged_search import VIEW_SEARCHES
 from console.views.resources import VIEW_FILES
-from console.views.search import VIEW_SEARCHES
 from console.views.system import engine_state
 from console.views.users import ADD_USERS
 from core.errors import Conflict

@@ -26,6 +26,7 @@ from console.hidden import reasons_of
 from console.signed_values import undo_address
 from console.templatetags.panel import marked
 from console.text import compare, memory_item, parts
+from console.views.logged_search import VIEW_SEARCHES, uses_of
 from console.views.memories import in_order, write_position
 from console.views.resources import VIEW_FILES
 from console.word_search import search_of
@@ -61,7 +62,10 @@ def memory(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     events = [*history(found.owner, found.memory_id), *superseded(found)]
     record_view(request, found)
-    return render(request, "console/memory.html", {**_page(found, events), "place": _in_list(request, found)})
+    context = {**_page(found, events), "place": _in_list(request, found)}
+    if request.user.has_perm(VIEW_SEARCHES):
+        context["uses"] = uses_of(found)
+    return render(request, "console/memory.html", context)
 
 
 @page(VIEW)

@@ -2,11 +2,13 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -19,6 +21,7 @@ from console.filters import LabFilters, SearchFilters
 from console.forms import unknown_user
 from console.hidden import reasons_of
 from console.keyset import newest_first
+from console.views.logged_search import VIEW_SEARCHES, lab_address
 from core.errors import GatewayError
 from core.localization import localized
 from engines.registry import get_engine
@@ -28,9 +31,10 @@ from memories.services.search import find_hidden_hits, search
 from store import browse
 from store.browse import Selection
 from store.text.tokens import query_tokens, required_tokens
-from store.types import MAX_TOP_K, Hit, Owner
+from store.types import Hit, Owner
 
 _SHOWN_CHARS: Final = 600
+_LOOKED_AT, _MOST_FREQUENT = 2_000, 10
 _COUNTED_TERMS, _MAX_COUNTED = 12, 1_000
 _LEG_LABELS: Final = {
     "keyword": gettext_lazy("keyword"),
@@ -175,9 +179,6 @@ def _curl(filters: LabFilters, base: str) -> str:
     )
 
 
-VIEW_SEARCHES: Final = "memories.view_loggedsearch"
-
-
 @page(VIEW_SEARCHES)
 def searches(request: HttpRequest) -> HttpResponseBase:
     filters = SearchFilters(reverse("console:searches"), request.GET)
@@ -204,29 +205,22 @@ def searches(request: HttpRequest) -> HttpResponseBase:
         "title": _("Search log"),
         "filters": filters,
         **shown._asdict(),
-        "rows": [{"search": one, "explain": _lab_url(one) if has_words else ""} for one in shown.rows],
+        "rows": [{"search": one, "explain": lab_address(one) if has_words else ""} for one in shown.rows],
         "has_words": has_words,
+        "frequent": _frequent_without_hits(found) if has_words and values["hits"] else (),
+        "looked_at": _LOOKED_AT,
         "days": settings.MEMORY_GATEWAY_SEARCH_LOG_DAYS,
         "logs_words": settings.MEMORY_GATEWAY_LOG_QUERIES,
     }
     return render(request, "console/searches.html", context)
 
 
-def _lab_url(one: LoggedSearch) -> str:
-    """Return the address of the same search in the lab; empty if not all of it is known."""
-    if one.has_filters or one.query_chars != len(one.query) or one.top_k > MAX_TOP_K:
-        return ""
-    agent = "agent" if one.interface == LoggedSearch.Interface.REST else "reader"
-    values: dict[str, Any] = {
-        "q": one.query,
-        "user": one.user.user_id,
-        "conversation": one.conversation_id,
-        agent: one.agent_id,
-        "method": one.method,
-        "top_k": one.top_k,
-        **one.options,
-        "app": one.app_id,
-        "project": one.project_id,
-        **dict.fromkeys(one.scopes.split(), "1"),
-    }
-    return reverse("console:lab", query={name: value for name, value in values.items() if value != ""})
+def _frequent_without_hits(found: QuerySet[LoggedSearch]) -> list[tuple[str, int, int]]:
+    """Return words, number and latest key of the most frequent of the latest searches, with equal words as one."""
+    counts, latest = Counter[str](), dict[str, tuple[str, int]]()
+    recent = found.order_by("-at", "-pk").exclude(query="").values_list("pk", "query")
+    for pk, query in recent[:_LOOKED_AT]:
+        words = " ".join(query.casefold().split())
+        counts[words] += 1
+        latest.setdefault(words, (query, pk))
+    return [(latest[words][0], count, latest[words][1]) for words, count in counts.most_common(_MOST_FREQUENT)]

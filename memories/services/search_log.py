@@ -23,11 +23,12 @@ from django.utils import timezone
 from accounts.controls import Never, nevers_of, paused_users
 from accounts.models import MemoryUser
 from core.logs import redact_text, request_id
-from memories.models import LoggedSearch, SearchCount
-from memories.services.scoped_hits import SCOPES, SearchCommand
+from memories import queries
+from memories.models import LoggedSearch, ReturnedMemory, SearchCount
+from memories.services.scoped_hits import SCOPES, ScopedHit, SearchCommand
 from memories.services.search import OPTIONS, SearchAnswer, search
 from store.admission import never_kept
-from store.models import owner_columns
+from store.models import Memory, owned_by, owner_columns
 from store.types import UNCOUNTED_TYPES, Owner
 
 Interface = Literal["rest", "tools", "mcp", "rpc"]
@@ -47,6 +48,12 @@ ON CONFLICT (hour, duration) DO UPDATE SET searches = memories_searchcount.searc
 """
 
 
+class _Returned(NamedTuple):
+    memory_id: str
+    row: int | None
+    is_edited: bool
+
+
 class _Search(NamedTuple):
     owner: Owner
     command: SearchCommand
@@ -56,6 +63,7 @@ class _Search(NamedTuple):
     ms: float
     at: datetime
     request_id: str
+    returned: tuple[_Returned, ...]
 
 
 _pending: deque[_Search] = deque()
@@ -70,8 +78,15 @@ def logged_search(owner: Owner, command: SearchCommand, *, interface: Interface)
     if settings.MEMORY_GATEWAY_SEARCH_LOG_DAYS and len(_pending) < _MAX_PENDING:
         ms = (time.perf_counter() - started) * 1000
         hits = sum(found.hit.memory_type not in UNCOUNTED_TYPES for found in answer.results)
-        _pending.append(_Search(owner, command, interface, answer.method, hits, ms, timezone.now(), request_id.get()))
+        returned = tuple(map(_returned, answer.results)) if settings.MEMORY_GATEWAY_LOG_RESULTS else ()
+        _pending.append(
+            _Search(owner, command, interface, answer.method, hits, ms, timezone.now(), request_id.get(), returned)
+        )
     return answer
+
+
+def _returned(found: ScopedHit) -> _Returned:
+    return _Returned(found.hit.memory_id, found.hit.row, found.override_id is not None)
 
 
 def write() -> int:
@@ -101,7 +116,8 @@ def _write(batch: list[_Search]) -> int:
     rows = (
         _row(one, has_words=one.owner.user_pk not in without_words and not _is_refused(one, limits)) for one in found
     )
-    LoggedSearch.objects.bulk_create(rows)
+    logged = LoggedSearch.objects.bulk_create(rows)
+    _write_returned(list(zip(logged, found, strict=True)))
     with connection.cursor() as cursor:
         cursor.executemany(_ADD_COUNTS, [(*cell, counts[cell], without_hits[cell]) for cell in sorted(counts)])
     return len(found)
@@ -111,6 +127,28 @@ def _is_refused(one: _Search, limits: Mapping[UUID, Never]) -> bool:
     """Return True if the query says what the person wants never remembered, as a user or as a note about them."""
     never, query = limits.get(one.owner.user_pk, Never()), [one.command.query]
     return bool(never) and (never_kept(never, query, "user") or never_kept(never, query, "note"))
+
+
+def _write_returned(searches: list[tuple[LoggedSearch, _Search]]) -> None:
+    """Write what searches returned. A memory of the remote has the row of the gateway's copy, if there is one."""
+    rows: dict[tuple[Owner, str], int] = {}
+    for owner in {one.owner for _logged, one in searches}:
+        ids = {hit.memory_id for _, one in searches if one.owner == owner for hit in one.returned if hit.row is None}
+        if ids:
+            known = Memory.objects.filter(owned_by(owner), memory_id__in=ids).values_list("memory_id", "pk")
+            rows |= {(owner, memory_id): pk for memory_id, pk in known}
+    returned = [
+        (logged, rank, hit.row or rows.get((one.owner, hit.memory_id)), hit.is_edited)
+        for logged, one in searches
+        for rank, hit in enumerate(one.returned, 1)
+    ]
+    edits = queries.edits_of({row for _logged, _rank, row, is_edited in returned if is_edited and row is not None})
+    ReturnedMemory.objects.bulk_create(
+        ReturnedMemory(
+            search=logged, rank=rank, row=row, version=queries.version_at(logged.at, edits.get(row or 0, ()))
+        )
+        for logged, rank, row, _is_edited in returned
+    )
 
 
 def _row(one: _Search, *, has_words: bool) -> LoggedSearch:

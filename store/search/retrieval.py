@@ -140,6 +140,7 @@ def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.R
                 is_imported="imported_from" in row.payload,
                 is_kept=bool(row.payload.get(NOT_REPLACED)),
                 labels=labels_of(row.payload),
+                row=row.pk,
             )
 
 

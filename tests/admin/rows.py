@@ -30,7 +30,7 @@ from accounts.models import (
     UserKey,
 )
 from core.ids import new_resource_id, resource_session_id
-from memories.models import LoggedSearch, Override, OverrideRevision, SearchCount, Tombstone
+from memories.models import LoggedSearch, Override, OverrideRevision, ReturnedMemory, SearchCount, Tombstone
 from operations.models import Job, JobStep, Lease, UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
 from remote.models import OutboxEntry, Resend
@@ -355,6 +355,10 @@ def logged_search(number: int) -> LoggedSearch:
     )  # fmt: skip
 
 
+def returned_memory(number: int) -> ReturnedMemory:
+    return ReturnedMemory.objects.create(search=logged_search(number), rank=1, row=number)
+
+
 def search_count(number: int) -> SearchCount:
     return SearchCount.objects.create(hour=number, duration=1, searches=1, without_hits=0)
 
@@ -401,6 +405,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     StorageIdentity: storage_identity,
     Tombstone: tombstone,
     LoggedSearch: logged_search,
+    ReturnedMemory: returned_memory,
     SearchCount: search_count,
     Override: override,
     OverrideRevision: override_revision,

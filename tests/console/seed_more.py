@@ -11,7 +11,7 @@ from accounts import oauth, services
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
 from core.messages import Translatable as _
-from memories.models import LoggedSearch, SearchCount
+from memories.models import LoggedSearch, Override, ReturnedMemory, SearchCount
 from memories.services import decisions
 from memories.services.search_log import DURATION_BASE
 from operations import bulk
@@ -19,7 +19,7 @@ from operations.models import Job
 from profiles import services as profiles
 from remote.models import OutboxEntry
 from resources.models import Resource
-from store.models import Residue, Session
+from store.models import Memory, Residue, Session
 from store.types import Owner
 from tests.agents.oauth.flow import REDIRECT, connect
 from tests.console.payloads import PAYLOADS
@@ -81,6 +81,7 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
         "job": str(deleted.pk),
         "running": str(running.pk),
         "hostile_job": str(last.pk) if last else "",
+        **seed_returned(owner),
         "session": Session.objects.get(session_id=tombstones[0].session_id, user=owner.user_pk).pk,
         "hostile_file": str(Resource.objects.filter(user=user).get().pk),
         **{f"file_{one.public_status}": one.pk for one in found},
@@ -135,6 +136,20 @@ def seed_searches(owner: Owner, now: datetime) -> None:
         interface, agent_id, query, hits = SEARCHES[number % len(SEARCHES)]
         at = now - timedelta(hours=number * number / 7, minutes=3)
         log_search(owner, query, at, interface=interface, agent_id=agent_id, hits=hits, ms=3 + number % 11)
+
+
+def seed_returned(owner: Owner) -> dict[str, int]:
+    """Let the latest search return live, deleted, superseded and edited memories, and one that was purged since."""
+    asked = LoggedSearch.objects.filter(user_id=owner.user_pk).exclude(query="")
+    found = asked.filter(interface="rest", hits=4).latest("at")
+    rows = Memory.objects.filter(user_id=owner.user_pk, text__contains="LT-40").order_by("pk")
+    chosen = [*rows.filter(state="live")[:3], *Memory.objects.filter(user_id=owner.user_pk).exclude(state="live")[:3]]
+    pks = list(dict.fromkeys([*(one.pk for one in chosen), *Override.objects.values_list("row_id", flat=True)[:1]]))
+    for number, pk in enumerate([*pks, 10**9, None], 1):
+        ReturnedMemory.objects.create(search=found, rank=number, row=pk)
+    mcp = asked.filter(interface="mcp").latest("at")
+    ReturnedMemory.objects.create(search=mcp, rank=1, row=pks[0], version=1)
+    return {"search": found.pk, "search_without_hits": asked.filter(hits=0).latest("at").pk, "used": pks[0]}
 
 
 def log_search(owner: Owner, query: str, at: datetime, **fields: Any) -> None:

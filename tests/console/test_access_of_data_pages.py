@@ -66,6 +66,8 @@ PAGES = {
     "operator-sign-out": ("post", "auth.change_user"),
     "operator-password": ("post", "auth.change_user"),
     "searches": ("get", "memories.view_loggedsearch"),
+    "searches-one": ("get", "memories.view_loggedsearch"),
+    "searches-question": ("post", "memories.view_loggedsearch"),
     "webhooks": ("get", "webhooks.view_webhook"),
     "webhook": ("get", "webhooks.view_webhook"),
     "webhook-send": ("post", "webhooks.change_webhook"),
@@ -83,7 +85,7 @@ def address(name: str) -> str:
         return reverse(f"console:{name}", args=["r_none"])
     if name == "user-connection-revoke":
         return reverse(f"console:{name}", args=[NO_ID, NO_ID])
-    if name in {"operator", "operator-sign-out", "operator-password"}:
+    if name in {"operator", "operator-sign-out", "operator-password", "searches-one", "searches-question"}:
         return reverse(f"console:{name}", args=[0])
     plain = {
         "user-receipt",

@@ -19,7 +19,7 @@ PAGES = {
     "list/": 18,
     "list/?tab=full": 19,
     "list/?tab=all&user=alice&importance_min=0.1": 19,
-    "m/{row}/": 15,
+    "m/{row}/": 16,
     "m/{row}/edit/": 11,
     "add/": 12,
     "search/?q=tea&user=alice": 25,

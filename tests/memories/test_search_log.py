@@ -15,10 +15,12 @@ from accounts.audit import Actor
 from agents import tools
 from agents.mcp import catalog
 from agents.tools.caller import caller_for
-from memories.models import LoggedSearch, SearchCount
-from memories.services import search_log
+from memories.models import LoggedSearch, ReturnedMemory, SearchCount
+from memories.services import decisions, search_log
+from memories.services.lookup import MemoryRef
 from memories.services.scoped_hits import SearchCommand
 from operations import erase
+from store.models import Memory
 from store.types import Owner
 from tests.conftest import Person
 from tests.memories.calls import say, search
@@ -147,3 +149,45 @@ def test_more_searches_than_fit_are_left_out_and_one_batch_is_a_few_statements(
         assert search_log.write() == 20
     assert len([one for one in queries if "INSERT INTO" in one["sql"] and "loggedsearch" in one["sql"]]) == 1
     assert len(queries) <= 4 + SearchCount.objects.count()
+
+
+def returned_by(logged: LoggedSearch) -> list[tuple[int, str, int]]:
+    """Return rank, memory id and version of what a logged search returned."""
+    ids = dict(Memory.objects.values_list("pk", "memory_id"))
+    return [(one.rank, ids[one.row or 0], one.version) for one in logged.returned.order_by("rank")]
+
+
+def test_what_a_search_returned_is_kept_with_ranks_and_versions_and_without_texts(alice: Person) -> None:
+    say(alice, "chat:c1", "Green tea is best", "Black tea is bitter", "Coffee")
+    found = [one["id"] for one in search(alice, query="tea", scope=["all_user_memory"])["results"]]
+    search_log.write()
+    first = LoggedSearch.objects.get()
+    assert len(found) > 1
+    assert returned_by(first) == [(rank, memory_id, 0) for rank, memory_id in enumerate(found, 1)]
+    edited = MemoryRef(found[0])
+    for text in ("White tea is best", "Yellow tea is best"):
+        decisions.override(alice.owner.user_pk, edited, decisions.OverrideValues(text=text), actor=ACTOR)
+    assert {one[1]: one[2] for one in returned_by(log_one(alice.owner))}[found[0]] == 2
+    decisions.undo_override(alice.owner.user_pk, edited, actor=ACTOR)
+    assert {one[1]: one[2] for one in returned_by(log_one(alice.owner))}[found[0]] == 0
+    assert {one[1]: one[2] for one in returned_by(first)}[found[0]] == 0
+    assert "tea" not in str(list(ReturnedMemory.objects.values()))
+
+
+def test_results_are_not_kept_if_the_setting_says_so(alice: Person, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_LOG_RESULTS = False
+    say(alice, "chat:c1", "Green tea is best")
+    assert log_one(alice.owner).hits > 0
+    assert not ReturnedMemory.objects.exists()
+
+
+def test_what_was_returned_goes_with_its_search_and_its_user(alice: Person, bob: Person, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_SEARCH_LOG_DAYS = 7
+    for person in (alice, bob):
+        say(person, "chat:c1", "Green tea is best")
+        log_one(person.owner)
+    receipt = erase.erase(alice.owner.user_pk, actor=ACTOR)
+    assert receipt["removed"]["returned_memories"] == 1
+    assert [one.search.user_id for one in ReturnedMemory.objects.select_related("search")] == [bob.owner.user_pk]
+    search_log.delete_old(timezone.now() + timedelta(days=8))
+    assert not ReturnedMemory.objects.exists()
