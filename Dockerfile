@@ -10,6 +10,7 @@ RUN python3 -m venv /opt/memory-gateway \
  && /opt/memory-gateway/bin/pip install --no-cache-dir --require-hashes -r requirements-image.txt
 COPY . .
 RUN /opt/memory-gateway/bin/pip install --no-cache-dir --no-deps . \
+ && /opt/memory-gateway/bin/python deploy/slim.py \
  && /opt/memory-gateway/bin/pip uninstall --yes pip \
  && find /opt/memory-gateway -type d -name tests -prune -exec rm -r {} +
 

@@ -10,7 +10,8 @@ BIN    := $(VENV)/bin
 $(VENV)/.runtime: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Memory Gateway needs Python 3.11 or newer; set PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.txt
+	@$(BIN)/python deploy/slim.py
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.runtime

@@ -17,7 +17,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-import jwt
 import orjson
 from django.conf import settings
 from django.contrib.auth.models import Group, User
@@ -264,6 +263,8 @@ def _tokens(provider: Mapping[str, Any], form: dict[str, str]) -> dict[str, Any]
 
 def _verified(provider: Mapping[str, Any], token: Any, nonce: str | None) -> dict[str, Any]:
     """Return the claims of an ID token (OpenID Connect Core, 3.1.3.7). After a refresh it has no nonce (12.2)."""
+    import jwt  # noqa: PLC0415  most gateways have no single sign-on, and it loads all of cryptography
+
     client_id = settings.MEMORY_GATEWAY_OIDC_CLIENT_ID
     key_set = _object(provider["jwks_uri"])
     try:

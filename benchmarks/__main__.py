@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import plot, resource_scope
+from benchmarks import footprint, plot, resource_scope
 from benchmarks.answers import run as answers
 from benchmarks.engine import compare as engine
 from benchmarks.http import compare
@@ -16,6 +16,7 @@ from benchmarks.topics import run as topics
 BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
     "answers": answers.main,
     "engine": engine.main,
+    "footprint": footprint.main,
     "http": compare.main,
     "resource_scope": resource_scope.main,
     "retrieval": retrieval.main,

@@ -26,6 +26,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection  # noqa: E402
 
 from accounts.audit import Actor  # noqa: E402
+from benchmarks.footprint import memory_mib  # noqa: E402
 from core.background import tasks  # noqa: E402
 from operations import jobs  # noqa: E402
 
@@ -63,7 +64,7 @@ def measure(backend: str) -> None:
             submit("first")
             times(begun, 1)
             time.sleep(SETTLE_SECONDS)
-            idle = memory(process.pid)
+            idle = memory_mib(process.pid)
             submitted = {}
             for number in range(TIMED):
                 time.sleep(random.uniform(PAUSE_SECONDS, 2 * PAUSE_SECONDS))
@@ -74,7 +75,7 @@ def measure(backend: str) -> None:
             for number in range(OTHERS):
                 submit(f"other {number}")
             times(begun, 1 + TIMED + OTHERS)
-            after = memory(process.pid)
+            after = memory_mib(process.pid)
         finally:
             process.kill()
             process.wait()
@@ -95,12 +96,6 @@ def times(begun: Path, count: int) -> dict[str, float]:
             return {number: float(at) for number, at in lines}
         time.sleep(0.05)
     raise TimeoutError(f"{len(lines)} of {count} jobs began within two minutes")
-
-
-def memory(pid: int) -> float:
-    """Return the proportional share of the memory of a process in MiB."""
-    report = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
-    return next(int(line.split()[1]) for line in report.splitlines() if line.startswith("Pss:")) / 1024
 
 
 def main() -> int:

@@ -1,7 +1,10 @@
 """Django settings. Each `MEMORY_GATEWAY_X` below is the environment variable of the same name."""
 
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 from csp.constants import NONE, SELF
 
@@ -257,6 +260,8 @@ if _is_sqlite:
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON; "
         "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=2147483647; PRAGMA journal_size_limit=67108864;",
     }
+    # Django REST framework would load psycopg, 10 MB, for serializers of PostgreSQL's fields, which are not used.
+    sys.modules.setdefault("django.contrib.postgres.fields", cast(ModuleType, None))
 STORAGES = {
     "default": environment.file_storage(MEMORY_GATEWAY_STORAGE_URL),
     "staticfiles": {"BACKEND": "memory_gateway.static_files.StaticFilesStorage"},

@@ -5,18 +5,12 @@ Each transport (HTTP, stdio) sets `current` to the caller, and `is_list_complete
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import logging
-import threading
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar, cast
 
 import mcp_types as types
-from django.db import close_old_connections, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
@@ -182,32 +176,3 @@ def unreadable(message: object) -> types.JSONRPCError:
 
 def _error(request_id: str | int | None, code: int, text: str) -> types.JSONRPCError:
     return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=types.ErrorData(code=code, message=text))
-
-
-class Workers:
-    """At most `size` threads, each with a persistent database connection; `close` closes the connections."""
-
-    def __init__(self, size: int, name: str = "mcp") -> None:
-        self._executor = ThreadPoolExecutor(size, thread_name_prefix=name)
-        self._connections: dict[threading.Thread, Sequence[BaseDatabaseWrapper]] = {}
-
-    async def run(self, call: Callable[[], _Result]) -> _Result:
-        """Run the call in a thread with a copy of the current context variables. Raises: its errors."""
-        context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._executor, context.run, self._with_database, call)
-
-    def _with_database(self, call: Callable[[], _Result]) -> _Result:
-        close_old_connections()
-        try:
-            return call()
-        finally:
-            close_old_connections()
-            self._connections[threading.current_thread()] = connections.all(initialized_only=True)
-
-    def close(self) -> None:
-        """Wait for running calls, then close the connections of their threads."""
-        self._executor.shutdown(cancel_futures=True)
-        for of_thread in self._connections.values():
-            for connection in of_thread:
-                connection.inc_thread_sharing()
-                connection.close()

@@ -1,5 +1,6 @@
 from django.urls import path
 
-from agents.mcp.views import endpoint
+from core.lazy import lazy_view
 
-urlpatterns = [path("mcp", endpoint), path("mcp/", endpoint)]
+_endpoint = lazy_view("agents.mcp.views.endpoint", csrf_exempt=True)
+urlpatterns = [path("mcp", _endpoint), path("mcp/", _endpoint)]

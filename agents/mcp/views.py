@@ -21,7 +21,8 @@ from accounts.oauth import Access
 from accounts.services import OAUTH_PREFIX
 from agents.mcp import exchange
 from agents.mcp.server import current, is_list_complete
-from agents.oauth.views import MCP, challenge, issuer_of
+from agents.oauth.addresses import MCP
+from agents.oauth.views import challenge, issuer_of
 from agents.rpc.origins import is_origin_allowed, is_secure
 from agents.tools.caller import Caller, caller_for
 from core.errors import BadRequest, GatewayError, InvalidInput, TooLarge, Unauthenticated

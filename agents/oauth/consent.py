@@ -28,7 +28,8 @@ from accounts.forms import CredentialForm
 from accounts.models import OAuthClient, destination_of
 from accounts.scopes import READ, WRITE, of_oauth, require
 from accounts.services import active_users
-from agents.oauth.views import MCP, endpoint, is_resource, issuer_of
+from agents.oauth.addresses import MCP
+from agents.oauth.views import endpoint, is_resource, issuer_of
 from core.errors import GatewayError, existing
 from core.localization import localized
 from core.messages import Translatable as _

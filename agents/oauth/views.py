@@ -23,13 +23,9 @@ from accounts import oauth
 from accounts.api import limits
 from accounts.api.authentication import address_of
 from agents.oauth import provider
+from agents.oauth.addresses import AUTHORIZE, MCP, REGISTER, RESOURCE_METADATA, REVOKE, TOKEN
 from core.errors import TooManyRequests
 
-AUTHORIZE, TOKEN, REGISTER, REVOKE = (f"/oauth/{name}" for name in ("authorize", "token", "register", "revoke"))
-RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
-SERVER_METADATA: Final = "/.well-known/oauth-authorization-server"
-OPENID_METADATA: Final = "/.well-known/openid-configuration"
-MCP: Final = "/mcp"
 ALL_TOOLS: Final = "?tools=all"
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 FORM = "application/x-www-form-urlencoded"

@@ -17,7 +17,6 @@ from django.db import DatabaseError
 
 from accounts import tokens
 from accounts.audit import Source, source
-from agents.mcp.server import Workers
 from agents.rpc import frames, methods
 from agents.rpc.connection_limits import (
     CONTROL_THREADS,
@@ -30,6 +29,7 @@ from agents.rpc.failures import Failure, Refusal
 from agents.rpc.frames import BadFrame, NotJson, Request
 from agents.rpc.handshake import Peer, UpgradeInfo, connect, first_request, hello, token_ended
 from agents.rpc.origins import is_host_allowed, is_secure
+from agents.threads import Workers
 from core import monitoring
 from core.logs import choose_request_id, redact_text, request_id
 from core.times import isoformat

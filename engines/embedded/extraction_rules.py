@@ -11,16 +11,17 @@ from typing import Final, NamedTuple
 
 from django.conf import settings
 
+from core.lazy import lazy_pattern
 from store.text.normalize import fold
 
 MAX_CHARS: Final = 600
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
-_SPEAKER: Final = re.compile(r"^[^\W\d_][\w .'-]{0,40}:\s+")
-_QUESTION: Final = re.compile(
+_SENTENCE_END: Final = lazy_pattern(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+_SPEAKER: Final = lazy_pattern(r"^[^\W\d_][\w .'-]{0,40}:\s+")
+_QUESTION: Final = lazy_pattern(
     r"\?|[吗呢么]\s*[.。!?]*\s*$|^(?:请问|为什么|怎么|如何|什么|哪|谁|是否)|^(?:is|are|do|does|did|can|could|should|"
     r"would|will|what|why|how|when|where|who|which|shall)\b"
 )
-_HYPOTHETICAL: Final = re.compile(
+_HYPOTHETICAL: Final = lazy_pattern(
     r"\b(?:if(?<!useful if)(?<!nice if)(?<!helpful if)(?<!great if)(?<!good if)(?<!better if)|unless|whether|suppose|"
     r"imagine|in case|pretend)\b|如果|要是|假如|假设|万一|的话|是不是|要不要"
 )
@@ -72,9 +73,9 @@ def _rule(category: str, patterns: str, excluded: str) -> _Rule:
             others.append(pattern)
     return _Rule(
         category,
-        re.compile("|".join([rf"\b(?:{'|'.join(words)})", *others])),
-        re.compile("|".join(chinese)),
-        re.compile("|".join(_lines(excluded))),
+        lazy_pattern("|".join([rf"\b(?:{'|'.join(words)})", *others])),
+        lazy_pattern("|".join(chinese)),
+        lazy_pattern("|".join(_lines(excluded))),
     )
 
 

@@ -135,18 +135,17 @@ def require_database() -> None:
             raise CommandError(f"The database has {len(missing)} unapplied migrations. Run `{MANAGE} migrate`.")
         storage_binding.require()
         require_roles()
-        require_local_model()
 
 
 def require_local_model() -> None:
-    """Load the local embedding model, if one is configured, and try it. Raises: `ImproperlyConfigured`."""
+    """Load the local embedding model, if one is configured, and try it. Raises: `CommandError`."""
     address = settings.MEMORY_GATEWAY_MODELS.get("embedding")
     if address is None or not address.folder:
         return
     try:
         local_model(address.folder).load()
     except WrongModelError as error:
-        raise ImproperlyConfigured(f"MEMORY_GATEWAY_MODELS (embedding): {error}") from None
+        raise CommandError(f"MEMORY_GATEWAY_MODELS (embedding): {error}") from None
 
 
 def listen(plan: Plan) -> socket.socket:

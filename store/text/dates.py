@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Final
 
+from core.lazy import lazy_pattern
+
 MONTHS: Final = {
     name: number
     for number, names in enumerate(
@@ -72,7 +74,7 @@ _HAN_DIGITS: Final = {char: value for value, char in enumerate("零一二三四�
 _HAN = r"[一二三四五六七八九十]{1,3}"
 
 _PATTERNS: Final = tuple(
-    re.compile(pattern)
+    lazy_pattern(pattern)
     for pattern in (
         rf"(?<![\d.]){_YEAR}[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?![\d])",
         rf"(?<![\d.-]){_YEAR}[-/](?P<month>[01]\d)(?![\d/-])",
@@ -116,7 +118,7 @@ _PATTERNS: Final = tuple(
 
 # A fast check for possible dates: each alternative begins with a literal character. False positives are harmless.
 _HINTS = [r"19\d\d", r"20\d\d", "年", "月", *(rf"{digit}[./]\s?\d" for digit in range(10))]
-_HINT = re.compile("|".join([*_HINTS, *(rf"{name}(?!\w)" for name in _ALL_MONTHS)]))
+_HINT = lazy_pattern("|".join([*_HINTS, *(rf"{name}(?!\w)" for name in _ALL_MONTHS)]))
 _LEAP_YEAR = 2000
 _FIRST_SHORT_YEAR = 70  # "70" is 1970, "69" is 2069
 _BLANK = "\uffff"

@@ -7,21 +7,22 @@ import re
 from functools import cache
 from typing import Final
 
+from core.lazy import lazy_pattern
 from store.text.tokens import query_tokens
 
 _WHEN: Final = (
     (
-        re.compile(r"\s*(?:when|since when|how long|(?:what|which) (?:day|date|month|year|time))\b", re.IGNORECASE),
+        lazy_pattern(r"\s*(?:when|since when|how long|(?:what|which) (?:day|date|month|year|time))\b", re.IGNORECASE),
         """yesterday today tonight tomorrow week weekend month year ago last next recently summer
         monday tuesday wednesday thursday friday saturday sunday""",
     ),
     (
-        re.compile(r"\s*(?:wann|seit wann|wie lange)\b", re.IGNORECASE),
+        lazy_pattern(r"\s*(?:wann|seit wann|wie lange)\b", re.IGNORECASE),
         """gestern heute morgen woche wochenende monat jahr letzte nächste
         montag dienstag mittwoch donnerstag freitag samstag sonntag""",
     ),
     (
-        re.compile("[\u3400-\u9fff]*?(?:什么时候|何时|几[号点月]|哪[天年]|多久)"),
+        lazy_pattern("[\u3400-\u9fff]*?(?:什么时候|何时|几[号点月]|哪[天年]|多久)"),
         "昨天 今天 明天 上周 下周 本周 周末 上月 下月 去年 今年 明年 星期",
     ),
 )

@@ -4,15 +4,12 @@ English is the language of texts without other evidence. The stem of another lan
 reading of a word in one language never meets an English word: "care" is `car` in Spanish.
 """
 
-import re
-import threading
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-import snowballstemmer
-
-from store.text.stems import MAX_WORD_CHARS
+from core.lazy import lazy_pattern
+from store.text.stems import MAX_WORD_CHARS, snowball
 
 FOREIGN: Final = "^"
 """The prefix of the stems of other languages."""
@@ -63,16 +60,14 @@ _BITS: Final = {
     word: sum(1 << place for place, language in enumerate(LANGUAGES) if word in STOP_WORDS_OF[language])
     for word in frozenset().union(*STOP_WORDS_OF.values())
 }
-_FIRST_LETTERS: Final = re.compile(r"(?<!\S)[^\w\s]*([^\W\d_]+)")
+_FIRST_LETTERS: Final = lazy_pattern(r"(?<!\S)[^\w\s]*([^\W\d_]+)")
 """The letters that words begin with: `que` of "¿que", `qu` of "qu'ai-je", `it` of "it's"."""
 _PLURALS: Final = {
     "spanish": (("ces", "z"),),
     "portuguese": (("oes", "ao"), ("aes", "ao"), ("aos", "ao"), ("ais", "al"), ("eis", "el"), ("ois", "ol")),
 }
-_PARTICIPLE: Final = re.compile(r"ge(\w{3,}?)e?t")
+_PARTICIPLE: Final = lazy_pattern(r"ge(\w{3,}?)e?t")
 """Of German verbs: "geschweisst" is "schweissen"."""
-_lock = threading.Lock()
-_stemmers = {language: snowballstemmer.stemmer(language) for language in _OTHERS}
 
 
 def guess(words: Iterable[str]) -> str:
@@ -108,7 +103,6 @@ def _singular(word: str, language: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def _foreign_stems(word: str, language: str) -> tuple[str, ...]:
-    with _lock:  # the stemmers are not thread-safe
-        names = _OTHERS if language == UNKNOWN else (language,)
-        stems = [str(_stemmers[one].stemWord(_singular(word, one))) for one in names]
+    names = _OTHERS if language == UNKNOWN else (language,)
+    stems = [snowball(one, _singular(word, one)) for one in names]
     return tuple(dict.fromkeys(f"{FOREIGN}{stem}" for stem in stems))

@@ -1,12 +1,12 @@
 """Match new memories to old ones, by the flush of their source messages or by their words."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from core.lazy import lazy_pattern
 from store.text.normalize import UNSPACED, WORD, fold
 
 MIN_MATCH: Final = 0.5
@@ -16,7 +16,7 @@ MIN_WHOLE: Final = 0.95
 MIN_OVERLAP: Final = 0.2
 """The fraction from which a new memory is hidden if an old one has no match."""
 _SEQUENCE_WORDS = 3
-_WORDS = re.compile(f"[{UNSPACED}]|[{WORD}]+")
+_WORDS = lazy_pattern(f"[{UNSPACED}]|[{WORD}]+")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Final
 
+from core.lazy import lazy_pattern
+
 # Scripts without spaces between words, and Hangul, whose words have many endings. Indexed as characters and pairs.
 UNSPACED: Final = (
     "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17df"  # Thai, Lao, Burmese, Khmer
@@ -17,21 +19,21 @@ UNSPACED: Final = (
 SKIN_TONES: Final = "\U0001f3fb-\U0001f3ff"
 FLAG_LETTERS: Final = "\U0001f1e6-\U0001f1ff"
 
-_INVISIBLE = re.compile(
+_INVISIBLE = lazy_pattern(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u180b-\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f"
     "\u20e3\ud800-\udfff\ufe00-\ufe0f\ufeff\ufff9-\uffff]"
 )
-_ACCENTED = re.compile("[\u00c0-\u024f\u0300-\u036f\u0370-\u03ff\u1e00-\u1fff]")
-_ACCENTS = re.compile("(?<=[a-z\u0370-\u03ff])[\u0300-\u036f]+")
-_VOWEL_POINTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
-_OTHER_DIGITS = re.compile(r"[^\D0-9]")
+_ACCENTED = lazy_pattern("[\u00c0-\u024f\u0300-\u036f\u0370-\u03ff\u1e00-\u1fff]")
+_ACCENTS = lazy_pattern("(?<=[a-z\u0370-\u03ff])[\u0300-\u036f]+")
+_VOWEL_POINTS = lazy_pattern("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
+_OTHER_DIGITS = lazy_pattern(r"[^\D0-9]")
 _SPELLINGS = str.maketrans({
     "ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d",
     "\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-",
 })  # fmt: skip
 
 
-_HAN = re.compile("[\u3400-\u9fff\U00020000-\U0003ffff]")
+_HAN = lazy_pattern("[\u3400-\u9fff\U00020000-\U0003ffff]")
 
 
 def _simplified_characters() -> dict[int, str]:
@@ -125,4 +127,4 @@ def characters(run: str) -> list[str]:
     return found
 
 
-_HAS_MARKS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17df]")
+_HAS_MARKS = lazy_pattern("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17df]")

@@ -3,20 +3,21 @@
 import re
 from typing import Final
 
+from core.lazy import lazy_pattern
 from store.text.slot_words import RELATIONS
 from store.text.slots import GROUP, PERSONAL, SPEAKER, Slot
 
 I = re.IGNORECASE  # noqa: E741
 
-_NEW = re.compile(
+_NEW = lazy_pattern(
     r"^((?:(?:my|our|the)\s+)?(?:\w+'s\s+)?)(?:brand[- ]new|newest|new|current|latest|updated|actual|present)\s+", I
 )
-_POSSESSIVE = re.compile(r"^(?P<owner>.+?)'s?\s+(?P<thing>.+)$")
-_DETERMINER = re.compile(r"^(?P<word>my|our|the|this|your|an?)\s+", I)
-_FORMER = re.compile(r"^((?:my|our|the)\s+)?(?:old|previous|former|original|first|last)\s+", I)
-_OF = re.compile(r"(?:the\s+)?(?P<thing>[\w -]+?)\s+of\s+(?P<owner>(?:my|our|the|this|[A-Z]).*)$")
-_NAME = re.compile(r"(?P<owner>(?:my|our|the|this)?\s*.+?)(?:'s|')\s+name$", I)
-_FAVOURITE = re.compile(r"\bfavou?rite\b", I)
+_POSSESSIVE = lazy_pattern(r"^(?P<owner>.+?)'s?\s+(?P<thing>.+)$")
+_DETERMINER = lazy_pattern(r"^(?P<word>my|our|the|this|your|an?)\s+", I)
+_FORMER = lazy_pattern(r"^((?:my|our|the)\s+)?(?:old|previous|former|original|first|last)\s+", I)
+_OF = lazy_pattern(r"(?:the\s+)?(?P<thing>[\w -]+?)\s+of\s+(?P<owner>(?:my|our|the|this|[A-Z]).*)$")
+_NAME = lazy_pattern(r"(?P<owner>(?:my|our|the|this)?\s*.+?)(?:'s|')\s+name$", I)
+_FAVOURITE = lazy_pattern(r"\bfavou?rite\b", I)
 
 
 def noun_slot(words: str) -> Slot | None:

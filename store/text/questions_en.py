@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from core.lazy import lazy_pattern
 from store.text.nouns_en import name_of, noun_slot, relation_of_noun
 from store.text.slot_words import DIETS
 from store.text.slots import GROUP, PERSONAL, SPEAKER, USES, Slot
@@ -12,14 +13,14 @@ from store.text.statements_en import PROJECT, expanded
 I = re.IGNORECASE  # noqa: E741
 
 
-_ASK_FILLER = re.compile(
+_ASK_FILLER = lazy_pattern(
     (
         r"\b(?:now|currently|right now|at the moment|these days|nowadays|today|still|again|actually|presently|before"
         r"|previously|formerly|originally|earlier|in the past|back then|at first|initially|ever|please|first)\b"
     ),
     I,
 )
-_ASK_LEAD = re.compile(
+_ASK_LEAD = lazy_pattern(
     r"^(?:(?:hey|hi|so|ok|okay|and|please|do you (?:know|remember)|can you (?:tell me|remind me)|could you "
     r"(?:tell me|remind me)|tell me|remind me|i forgot|remember"
     r"|what do you know about|(?:of )?what do you remember about)[\s,:]+)+",
@@ -28,7 +29,7 @@ _ASK_LEAD = re.compile(
 _WHO = r"(?P<s>i|we|the user|user|my [\w ]+?|our [\w ]+?|the [\w ]+?|[A-Z]\w+(?: [A-Z]\w+)?)"
 _DO = r"(?:do|does|did|am|is|are|was|were|had|have)"
 _QUESTIONS: Final = tuple(
-    (re.compile(pattern, I), relations.split("|"))
+    (lazy_pattern(pattern, I), relations.split("|"))
     for pattern, relations in (
         ((
             rf"where {_DO} {_WHO} (?:(?:use to|used to) )?(?:live|living|reside|stay|based|located|move(?:d)?(?: to)?"
@@ -81,7 +82,7 @@ _QUESTIONS: Final = tuple(
         (rf"{_DO} {_WHO} (?:still )?drive", "car"),
     )
 )  # fmt: skip
-_ASK_TOOL = re.compile(
+_ASK_TOOL = lazy_pattern(
     (
         rf"(?:which|what)(?: kind of| type of)? (?P<kind>[\w /-]+?) {_DO} {_WHO} (?:(?:use to|used to) )?(?:use|using"
         rf"|run|running|run on|write in|code in|written in|work with|deploy (?:to|on|with)|host on|store|listen on|on"
@@ -89,14 +90,14 @@ _ASK_TOOL = re.compile(
     ),
     I,
 )
-_ASK_USE = re.compile(
+_ASK_USE = lazy_pattern(
     (
         rf"(?:what|which (?:tool|app|software|service|program)) {_DO} {_WHO} (?:(?:use to|used to) )?(?:use|using)"
         rf"(?P<what> (?:for|as|in|on) .+)?$"
     ),
     I,
 )
-_ASK_WHEN = re.compile(
+_ASK_WHEN = lazy_pattern(
     (
         rf"(?:when|what time|at what time|what day|on (?:what|which) day|which day|where|how much|on what date)"
         rf" {_DO} {_WHO} (?P<verb>start|begin|open|close|end|leave|depart|cost|run|expire|arrive|take place|happen"
@@ -104,7 +105,7 @@ _ASK_WHEN = re.compile(
     ),
     I,
 )
-_ASK_NOUN = re.compile(
+_ASK_NOUN = lazy_pattern(
     r"(?:(?:what|which|who|when|where|how (?:much|high|long|big|large|many)|what time|at what time|what day|on "
     r"(?:what|which) day|what date|which day|in which room|which room|what kind of|what colou?r)\s*"
     r"(?:is|are|was|were|'s|will)\s+(?:now\s+)?(?P<noun>.+?)(?:\s+(?:called|named|set to|set|due|scheduled(?:"
@@ -115,12 +116,12 @@ _ASK_NOUN = re.compile(
 )
 
 
-_DATE = re.compile(
+_DATE = lazy_pattern(
     r"\b(?:in|on|as of|back in) (?:(?:19|20)\d\d|(?:january|february|march|april|may|june|july|august|september"
     r"|october|november|december)\b.*)$",
     I,
 )
-_NOT_NOUN = re.compile(r"(?:you|it|that|this|there|i|we|he|she|they|going)\b", I)
+_NOT_NOUN = lazy_pattern(r"(?:you|it|that|this|there|i|we|he|she|they|going)\b", I)
 _SWITCHED: Final = frozenset({"bank", "gym", "insurance"})
 _ALSO: Final = {"job": "employer", "phone": "phone model", "home": "address"}
 """Relations whose questions statements of another one answer too."""
@@ -204,7 +205,7 @@ def _asked_subject(who: str, relation: str) -> str:
     return name_of(who)
 
 
-_PAST = re.compile(
+_PAST = lazy_pattern(
     r"\b(?:before|used? to|previous(?:ly)?|first|original(?:ly)?|former(?:ly)?|earlier|in the past|back then|at"
     r" first|initial(?:ly)?"
     r"|(?<!how )old(?=\s+\w)|ex-?\w*|prior|past|no longer"
@@ -213,7 +214,7 @@ _PAST = re.compile(
     r"|(?:was|were) (?:i|we|my|our|the)\b(?!.*\b(?:again|moved|changed|supposed|pushed|rescheduled)\b))\b",
     I,
 )
-_FIRST_OF_ALL = re.compile(
+_FIRST_OF_ALL = lazy_pattern(
     r"\b(?:first (?:name|thing|aid|class)|before (?:i|we) (?:go|leave|start|travel|fly|sleep|eat)|last name)\b", I
 )
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
+from core.lazy import lazy_pattern
 from store.text.normalize import fold
 from store.text.slot_words import ALSO_WORDS, MULTIPLE, RELATIONS, SINGLE, SINGLE_HEADS, STATES, TOOLS
 
@@ -41,7 +42,7 @@ Rule = tuple[re.Pattern[str], str, Signal]
 def compiled(*rules: tuple[str, str, Signal], flags: re.RegexFlag = re.NOFLAG) -> tuple[Rule, ...]:
     """Return rules with compiled patterns. `[A-Z]` matches capital letters only, whatever the flags."""
     return tuple(
-        (re.compile(pattern.replace("[A-Z]", "(?-i:[A-Z])") if flags else pattern, flags), relation, signal)
+        (lazy_pattern(pattern.replace("[A-Z]", "(?-i:[A-Z])") if flags else pattern, flags), relation, signal)
         for pattern, relation, signal in rules
     )
 
@@ -213,14 +214,14 @@ def _link_of_named_value(older: Statement, newer: Statement) -> Link | None:
     return None
 
 
-_IS_STATE = re.compile(f"{STATES}$")
+_IS_STATE = lazy_pattern(f"{STATES}$")
 
 
 def _is_state(value: str) -> bool:
     return _IS_STATE.match(value.lower()) is not None
 
 
-_PURPOSE = re.compile(r" (?:in|for) (.+)$")
+_PURPOSE = lazy_pattern(r" (?:in|for) (.+)$")
 _TOOL_RELATIONS = frozenset(TOOLS.values()) | {USES}
 
 
@@ -231,9 +232,9 @@ def _denies(older: Statement, newer: Statement) -> bool:
     return _is_same_value(older.value, ended)
 
 
-_WORD = re.compile(r"[a-z0-9äöüßéèáàóñç@._:/#&+-]*[a-z0-9äöüßéèáàóñç#+]|[\u3400-\u9fff]")
+_WORD = lazy_pattern(r"[a-z0-9äöüßéèáàóñç@._:/#&+-]*[a-z0-9äöüßéèáàóñç#+]|[\u3400-\u9fff]")
 _HAN_TOOLS = tuple(name for name in TOOLS if not name.isascii())
-_HAN_NUMBER = re.compile("[一二两三四五六七八九十百千万零半点元块钱]+")
+_HAN_NUMBER = lazy_pattern("[一二两三四五六七八九十百千万零半点元块钱]+")
 _FILLING_TEXT = """
     a an the my our is are now at on in to for of and with as currently new old years year please called named still
     der die das ein eine einen einem mein meine jetzt im am bei in nach um auf von und als alt neu jahre 了 的 是 在
@@ -264,10 +265,10 @@ _WEEKDAY = (
     r"|maandag|dinsdag|woensdag|donderdag|vrijdag|zaterdag|zondag)\b|[月火水木金土日]曜"
 )
 _KINDS: Final = (
-    ("day", re.compile(_WEEKDAY)),
+    ("day", lazy_pattern(_WEEKDAY)),
     (
         "day",
-        re.compile(
+        lazy_pattern(
             r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december|januar"
             r"|februar|märz"
             r"|mai|juni|juli|oktober|dezember|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?(?=\W*\d|$)|\d"
@@ -277,13 +278,13 @@ _KINDS: Final = (
     ),
     (
         "clock",
-        re.compile(
+        lazy_pattern(
             r"\b\d{1,2}(?::\d\d)?\s*(?:am|pm|a\.m\.|p\.m\.|uhr|o'clock)\b|\b\d{1,2}:\d\d\b|\bnoon\b|\bmidnight\b"
             r"|\bmittag"
             r"|[0-9一二两三四五六七八九十]+点|^(?:at|um) \d{1,2}\b|half past|quarter (?:past|to)"
         ),
     ),
-    ("number", re.compile(r"\d|[一二三四五六七八九十百千万]+(?:个|元|块|岁|公斤|斤|厘米|小时|分钟|天|次|人)")),
+    ("number", lazy_pattern(r"\d|[一二三四五六七八九十百千万]+(?:个|元|块|岁|公斤|斤|厘米|小时|分钟|天|次|人)")),
 )
 PLAIN_KINDS = frozenset({"day", "clock", "number", "name"})
 

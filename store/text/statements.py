@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
+from core.lazy import lazy_pattern
 from store.text import questions_en, statements_de, statements_en, statements_more, statements_zh
 from store.text.slots import FRAME, SPEAKER, Slot, Statement
 
@@ -85,14 +86,14 @@ _TRIGGERS: Final = (
         ]
     )
 )
-_KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
-_HAN = re.compile("[\u3041-\u30fa\u3400-\u9fff]")
-_HAN_TRIGGER = re.compile("[是在改换搬叫涨降推提岁升调定减增为住用开吃了不迁：:跳入我坐骑点岁每高重にでを]")
-_SENTENCE = re.compile(
+_KANA = lazy_pattern("[\u3041-\u3096\u30a1-\u30fa]")
+_HAN = lazy_pattern("[\u3041-\u30fa\u3400-\u9fff]")
+_HAN_TRIGGER = lazy_pattern("[是在改换搬叫涨降推提岁升调定减增为住用开吃了不迁：:跳入我坐骑点岁每高重にでを]")
+_SENTENCE = lazy_pattern(
     r"(?<=[.!?])(?<!\d\.)\s+|(?<=\d\.)\s+(?=(?:I|We|My|Our|The|It|Ich|Wir|Mein|Unser|Das|Der|Die)\b)|(?<="
     r"[。！？；])|\n+"
 )
-_FIRST = re.compile(
+_FIRST = lazy_pattern(
     (
         r"\b(?:first|original(?:ly)?|initial(?:ly)?|at first|zuerst|originalmente|primer[oa]?|premi[eè]re?|à"
         r" l'origine|oorspronkelijk|ursprünglich\w*|anfangs|erste[nrs]?)\b|最初|最早|一开始|当初|第一"
@@ -100,10 +101,10 @@ _FIRST = re.compile(
     re.IGNORECASE,
 )
 _TITLES: Final = ("Dr. ", "Mr. ", "Mrs. ", "Ms. ", "Prof. ", "St. ", "No. ", "Nr. ", "dr. ", "Str. ")
-_ABBREVIATION = re.compile(r"\b(Dr|dr|Mr|Mrs|Ms|Prof|St|No|Nr|Str)\.\s")
-_CONTINUED = re.compile(r"\b(changed|updated|reset|moved)\. It(?= is\b|'s\b)")
-_MAY_QUOTE = re.compile('["“„「『`>]')
-_QUOTED = re.compile(
+_ABBREVIATION = lazy_pattern(r"\b(Dr|dr|Mr|Mrs|Ms|Prof|St|No|Nr|Str)\.\s")
+_CONTINUED = lazy_pattern(r"\b(changed|updated|reset|moved)\. It(?= is\b|'s\b)")
+_MAY_QUOTE = lazy_pattern('["“„「『`>]')
+_QUOTED = lazy_pattern(
     '["“„]([^"”“]{12,})["”“]|「[^」]{6,}」|『[^』]{6,}』|“[^”]{6,}”|```.*?(?:```|$)|^\\s*>.*$', re.DOTALL | re.MULTILINE
 )
 
@@ -182,9 +183,9 @@ def _framed(sentence: str) -> Iterator[Statement]:
 
 
 MAX_FRAME_CHARS: Final = 80
-_NUMBER = re.compile(r"\d[\d.:,]*\d|\d|[一二两三四五六七八九十]+(?=[杯点个次公小分岁块元天碗片粒])")
-_SPEAKER = re.compile(r"(?:now )?(?:i|we|ich|wir)\b|我|jetzt|ahora|maintenant", re.IGNORECASE)
-_NOW = re.compile(r"\b(?:now|these days|jetzt|nun|ahora|maintenant|agora|adesso)\b|现在|只|目前|了", re.IGNORECASE)
+_NUMBER = lazy_pattern(r"\d[\d.:,]*\d|\d|[一二两三四五六七八九十]+(?=[杯点个次公小分岁块元天碗片粒])")
+_SPEAKER = lazy_pattern(r"(?:now )?(?:i|we|ich|wir)\b|我|jetzt|ahora|maintenant", re.IGNORECASE)
+_NOW = lazy_pattern(r"\b(?:now|these days|jetzt|nun|ahora|maintenant|agora|adesso)\b|现在|只|目前|了", re.IGNORECASE)
 
 
 @lru_cache(maxsize=1024)

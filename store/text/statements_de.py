@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from core.lazy import lazy_pattern
 from store.text.slot_words import RELATIONS
 from store.text.slots import (
     GROUP,
@@ -24,7 +25,7 @@ from store.text.slots import (
 
 I = re.IGNORECASE  # noqa: E741
 
-_DOUBT: Final = re.compile(
+_DOUBT: Final = lazy_pattern(
     r"\b(?:wenn|falls|würde\w*|könnte\w*|hätte\w*|wäre\w*|vielleicht|eventuell|möglicherweise|hoffe\w*"
     r"|hoffentlich|plane\w*|will|wollen|wollte\w*|möchte\w*|überlege\w*"
     r"|fast|beinahe|sollte\w*|früher|damals|einst|ehemals|vor \d+ jahren|vor (?:zwei|drei|vier|fünf|vielen"
@@ -34,20 +35,20 @@ _DOUBT: Final = re.compile(
     r" gedanken|in (?:19|200|201)\d)\b",
     I,
 )
-_FICTION: Final = re.compile(
+_FICTION: Final = lazy_pattern(
     (
         r"\b(?:scherz|witz|haha|lol|rollenspiel|spiel\w* (?:eine?|die) rolle|stell dir vor|tu so|übersetze|roman"
         r"|gedicht|zitat|beispielsatz|schreib\w* (?:eine?n?|mir))\b"
     ),
     I,
 )
-_LEAD: Final = re.compile(
+_LEAD: Final = lazy_pattern(
     r"^(?:(?:hallo|hi|hey|also|übrigens|update|zur info|info|kurze? (?:info|update)|bitte (?:merken|merke dir)"
     r"|merk dir|notiz|korrektur|achtung|ach ja|ja|nein|eigentlich|und|aber"
     r"|gute nachrichten?)\b[\s,:!.\u2013-]*)+",
     I,
 )
-_TIME_LEAD: Final = re.compile(
+_TIME_LEAD: Final = lazy_pattern(
     r"^(?P<lead>(?:jetzt|nun|inzwischen|mittlerweile|seit (?:kurzem|gestern|heute|letzte[mnr]? \w+|dieser \w+"
     r"|\w+)|ab (?:sofort|jetzt|heute|morgen|nächste[mnr]? \w+|\w+)|letzte[nrs]? (?:woche|monat|jahr|\w+tag)"
     r"|diese[nrs]? (?:woche|monat|jahr)|vor (?:kurzem|einer woche|zwei wochen|einem monat|ein paar \w+)|gestern"
@@ -56,7 +57,7 @@ _TIME_LEAD: Final = re.compile(
     r"(?P<rest>.*)$",
     I,
 )
-_SIGNAL: Final = re.compile(
+_SIGNAL: Final = lazy_pattern(
     (
         r"\b(?:jetzt|nun|inzwischen|mittlerweile|seit (?:kurzem|gestern|heute|letzte\w*|diese\w*)|ab (?:sofort|jetzt"
         r"|heute|morgen|nächste\w*)|nicht mehr|kein\w* mehr|statt(?:dessen)?|neu|neuerdings|aktuell|derzeit|kürzlich"
@@ -64,7 +65,7 @@ _SIGNAL: Final = re.compile(
     ),
     I,
 )
-_FILL: Final = re.compile(
+_FILL: Final = lazy_pattern(
     (
         r"\b(?:jetzt|nun|inzwischen|mittlerweile|aktuell|derzeit|momentan|neuerdings|seit (?:kurzem|gestern|heute"
         r"|letzte[mnr]? \w+|diese[mnr]? \w+|\w+)|ab (?:sofort|jetzt|heute|morgen|nächste[mnr]? \w+)|kürzlich|neulich"
@@ -74,8 +75,8 @@ _FILL: Final = re.compile(
     ),
     I,
 )
-_INSTEAD: Final = re.compile(r"\b(?:statt|anstatt|anstelle von)\s+(?:(?:um|am|im)\s+)?(?P<old>[^,;]+?)\s*$", I)
-_SUBJECT: Final = re.compile(
+_INSTEAD: Final = lazy_pattern(r"\b(?:statt|anstatt|anstelle von)\s+(?:(?:um|am|im)\s+)?(?P<old>[^,;]+?)\s*$", I)
+_SUBJECT: Final = lazy_pattern(
     r"^(?:(?P<me>ich|der nutzer|die nutzerin|der benutzer)|(?P<us>wir|das team)|(?P<other>mein\w* \w+(?:"
     r" [A-ZÄÖÜ]\w+)?|[A-ZÄÖÜ]\w+))\s+"
     r"(?=wohn|leb|arbeit|fahr|nutz|verwend|benutz|bin|sind|ist|hab|hat|heiß|zieh|zog|besitz|wieg|zahl|verdien|ess"
@@ -208,7 +209,7 @@ _CHANGED = (
     r"(?:verschoben|geändert|verlegt|umgestellt|umgezogen|erhöht|gesenkt|gesetzt|migriert|aktualisiert|umbenannt"
     r"|vorgezogen|gewechselt|gestiegen|gesunken|verlängert|angehoben|ersetzt)"
 )
-_NOUN: Final = re.compile(
+_NOUN: Final = lazy_pattern(
     r"^(?P<noun>(?:(?:mein|unser|der|die|das|den)\w*\s+)?(?:[\w/-]+\s+){0,5}?[\w/-]+?)\s+"
     r"(?:(?:ist|sind) (?:nicht mehr|kein\w*) (?P<gone>.+?)(?: mehr)?"
     r"|(?:ist|sind|wurde|wurden|wird) (?:von (?P<old>.+?) )?(?:auf|nach|zu|in|durch|um) (?P<to>.+?) "
@@ -219,28 +220,28 @@ _NOUN: Final = re.compile(
     ),
     I,
 )
-_NO_NOUN: Final = re.compile(
+_NO_NOUN: Final = lazy_pattern(
     (
         r"^(?:ich|wir|du|er|sie|es|das|dies\w*|was|wer|wo|wie|hier|da|dort|alles|jemand|man|heute|morgen|so)\b$|\b"
         r"(?:ich|du|er|es|ist|war|habe|hat|dass|weil)\b"
     ),
     I,
 )
-_OLD: Final = re.compile(
+_OLD: Final = lazy_pattern(
     (
         r"^(?:\w+\s+)?(?:alte[nrs]?|frühere[nrs]?|ehemalige[nrs]?|vorige[nrs]?|letzte[nrs]?|erste[nrs]?|nächste[nrs]?"
         r"|zweite[nrs]?|ex)[\s-]"
     ),
     I,
 )
-_BAD_VALUE: Final = re.compile(
+_BAD_VALUE: Final = lazy_pattern(
     (
         r"^(?:sehr|so|zu|nicht|kein\w*|toll|gut|schlecht|schön|super|nett|echt|wirklich|ganz|ziemlich|eine?[nrsm]? "
         r"(?:gut|toll|schön|groß|klein)\w*|mein|dein|was|wie|dass|wichtig|schwer|leicht|kaputt|weg|da|hier)\b"
     ),
     I,
 )
-_HARD: Final = re.compile(
+_HARD: Final = lazy_pattern(
     (
         r"\d|\b(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|mittag|mitternacht|januar|februar|märz|april|juni"
         r"|juli|august|september|oktober|november|dezember"
@@ -319,7 +320,7 @@ def _of_clause(clause: str, previous: str, signal: Signal) -> Iterator[Statement
     yield from _of_noun(plain, signal, replaces)
 
 
-_LABEL: Final = re.compile(
+_LABEL: Final = lazy_pattern(
     (
         r"^(?P<new>neue[rs]? )?(?P<noun>(?:(?:mein|unser|der|die|das)\w* )?[\w-]+)(?P<changed> (?:hat|haben) sich"
         r" geändert| wurde geändert)?: (?P<value>\S.*)$"
@@ -412,7 +413,7 @@ def _value_of(match: re.Match[str], slot: Slot, signal: Signal) -> str:
 
 
 _PLACES: Final = frozenset({"employer", "bank", "gym", "insurance", "school", "home"})
-_OWNED: Final = re.compile(r"mein|unser|der|die|das", I)
+_OWNED: Final = lazy_pattern(r"mein|unser|der|die|das", I)
 
 
 def noun_slot(words: str) -> Slot | None:
@@ -433,11 +434,11 @@ def noun_slot(words: str) -> Slot | None:
 
 
 _HOUSEHOLD: Final = frozenset({"rent", "landlord", "wifi password", "gate code"})
-_DETERMINER: Final = re.compile(r"(?P<word>mein|unser|der|die|das|den|dem|des|ein|dein)(?:e[nrsm]?|s)?\s+", I)
-_ADJECTIVE: Final = re.compile(
+_DETERMINER: Final = lazy_pattern(r"(?P<word>mein|unser|der|die|das|den|dem|des|ein|dein)(?:e[nrsm]?|s)?\s+", I)
+_ADJECTIVE: Final = lazy_pattern(
     r"\b(?:neue|aktuelle|alte|frühere|vorherige|ehemalige|ursprüngliche|erste|letzte|jetzige)[nrsm]?\s+", I
 )
-_OF: Final = re.compile(
+_OF: Final = lazy_pattern(
     r"(?P<thing>[\w-]+) (?:mein|unser|des|der|von)(?:e[nrsm]?|s)? (?:(?:mein|unser)\w* )?(?P<owner>[\w -]+)$", I
 )
 
@@ -447,7 +448,7 @@ def _relation(words: str) -> str:
     return RELATIONS.get(folded) or RELATIONS.get(folded.removesuffix("s")) or folded
 
 
-_ASK_FILLER: Final = re.compile(
+_ASK_FILLER: Final = lazy_pattern(
     (
         r"\b(?:jetzt|nun|aktuell|derzeit|momentan|zurzeit|heute|noch|früher|vorher|zuvor|damals|ursprünglich|zuerst"
         r"|anfangs|einmal|eigentlich|nochmal|denn|gerade|mittlerweile|inzwischen|bitte)\b"
@@ -456,7 +457,7 @@ _ASK_FILLER: Final = re.compile(
 )
 _W = r"(?P<s>ich|wir|der nutzer|mein\w* [\w ]+?|unser\w* [\w ]+?|[A-ZÄÖÜ]\w+)"
 _QUESTIONS: Final = tuple(
-    (re.compile("^" + pattern, I), relations.split("|"))
+    (lazy_pattern("^" + pattern, I), relations.split("|"))
     for pattern, relations in (
         ((
             rf"(?:wo|in welche[rmn] (?:stadt|land|ort)) (?:wohne?|lebe?|wohnst|wohnen|leben|habe?n?|hat|wohnte|lebte"
@@ -488,17 +489,17 @@ _QUESTIONS: Final = tuple(
         (rf"(?:wann|um wie viel uhr) stehe? {_W} auf", "aufstehen"),
     )
 )  # fmt: skip
-_ASK_TOOL: Final = re.compile(
+_ASK_TOOL: Final = lazy_pattern(
     (
         rf"^welche[nrsm]? (?P<kind>[\w /-]+?) (?:nutz\w*|verwend\w*|benutz\w*|haben|habe) {_W}(?P<what> (?:für|in|im"
         rf"|als|zum) .+?)?(?: (?:genutzt|verwendet|benutzt))?$"
     ),
     I,
 )
-_ASK_USE: Final = re.compile(
+_ASK_USE: Final = lazy_pattern(
     rf"^(?:was|womit) (?:nutz\w*|verwend\w*|benutz\w*) {_W}(?P<what> (?:für|in|als|zum) .+)?$", I
 )
-_ASK_NOUN: Final = re.compile(
+_ASK_NOUN: Final = lazy_pattern(
     (
         r"^(?:wie (?:viel |hoch |groß |lange? )?|was|wer|wann|wo|welche[rsn]?(?: \w+)?|an welchem tag|um wie viel uhr"
         r"|wie viel uhr)\s*(?:ist|sind|war|waren|heißt|hieß|lautet|lautete|findet|beginnt|fand|startet|beträgt|betrug"
@@ -518,7 +519,7 @@ def asked(question: str) -> Iterator[Slot]:
             return
 
 
-_SINCE: Final = re.compile(r",?\s*\bbevor\b.*$|\bvor (?:dem |der )?(?:umzug|wechsel|\w+)$", I)
+_SINCE: Final = lazy_pattern(r",?\s*\bbevor\b.*$|\bvor (?:dem |der )?(?:umzug|wechsel|\w+)$", I)
 
 
 def _by_relation(words: str) -> Iterator[Slot]:
@@ -552,7 +553,7 @@ def _asked_subject(who: str, relation: str) -> str:
     return _name_of(who)
 
 
-_PAST: Final = re.compile(
+_PAST: Final = lazy_pattern(
     (
         r"\b(?:früher\w*|vorher\w*|zuvor|damals|ursprünglich\w*|zuerst|anfangs|ehemalig\w*|alte[nrsm]?(?= )|vorige\w*"
         r"|bevor|habe ich \w* ?(?:gewohnt|gearbeitet|gelebt)|hieß|war(?:en)? (?:mein|unser|der|die|das)\w*|wohnte"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from core.lazy import lazy_pattern
 from store.text.nouns_en import name_of, noun_slot
 from store.text.slot_words import DIETS, PROFESSIONS, RELATIONS, STATES
 from store.text.slots import (
@@ -26,15 +27,15 @@ from store.text.slots import (
 I = re.IGNORECASE  # noqa: E741
 
 _ENDINGS: Final = {"m": " am", "re": " are", "ve": " have", "ll": " will", "d": " would"}
-_ENDING = re.compile(r"'(m|re|ve|ll|d)\b", I)
-_IS = re.compile(r"'s (?=(?:now|called|moved|been|on|at|not|no longer|currently)\b)")
+_ENDING = lazy_pattern(r"'(m|re|ve|ll|d)\b", I)
+_IS = lazy_pattern(r"'s (?=(?:now|called|moved|been|on|at|not|no longer|currently)\b)")
 _PRONOUNS: Final = tuple(
     (f"{word}'s ", f"{word} is ")
     for pronoun in ("it", "that", "what", "who", "where", "when", "how", "there", "he", "she")
     for word in (pronoun, pronoun.capitalize())
 )
 _NEGATIONS: Final = (("can't", "can not"), ("Can't", "Can not"), ("won't", "will not"), ("n't", " not"))
-_DOUBT = re.compile(
+_DOUBT = lazy_pattern(
     r"\b(?:if|unless|would|could|might|maybe|perhaps|probably|wish(?:es|ed)?|hop(?:e|es|ing)|plan(?:s|ning|ned)? "
     r"(?:to|on)"
     r"|going to|gonna|think(?:ing)? (?:of|about)|consider(?:s|ing|ed)?|almost|nearly|should|imagine|suppos(?:e"
@@ -54,7 +55,7 @@ _DOUBT = re.compile(
     r" like|as if)\b",
     I,
 )
-_FICTION = re.compile(
+_FICTION = lazy_pattern(
     r"\b(?:jk|just kidding|kidding|lol|haha|role-?play|pretend|imagine|let's play|you are (?:a|an|my)|act as|in"
     r" character|lyrics"
     r"|short story|novel|screenplay|fictional|hypothetical(?:ly)?|translate|proofread|rewrite|april fools?|joke"
@@ -62,7 +63,7 @@ _FICTION = re.compile(
     r"|my character|reads(?=:)|as me(?=:)|dialogue|quote|the sentence|example sentence|write a|poem)\b",
     I,
 )
-_LEAD = re.compile(
+_LEAD = lazy_pattern(
     r"(?:(?:hey(?: there)?|hi|hello|well|so|oh|ok|okay|yes|yeah|yep|no|btw|by the way|actually|update|fyi|just so"
     r" you know"
     r"|for (?:your information|the record)|good news|big news|great news|bad news|news|quick (?:update|note)"
@@ -83,7 +84,7 @@ _LEAD = re.compile(
     r"[\s,:!.\u2013\u2014-]*)+",
     I,
 )
-_SIGNAL = re.compile(
+_SIGNAL = lazy_pattern(
     r"\b(?:now|from (?:now|today|tomorrow|\w+day) on|as of|starting|instead|nowadays|these days|no longer|any"
     r" ?more|correction"
     r"|update|changed?|currently|recently|finally|has become|became|since (?:last|this|yesterday|today)|scratch"
@@ -91,7 +92,7 @@ _SIGNAL = re.compile(
     r"|at the moment|meanwhile|just|already|turned)\b",
     I,
 )
-_END = re.compile(
+_END = lazy_pattern(
     r"(?<!\d)[,;](?!\d)|\s[-\u2013\u2014(]|\s(?:since|because|which|that|who|whom|whose|where|when|if|so|but|as"
     r" of|from (?:now|today|\w+day) on"
     r"|starting|until|after|before|with my|with his|with her|for the past|by the way|last (?:week|month|year"
@@ -103,10 +104,10 @@ _END = re.compile(
     r"|(?:\s+(?:now|already|currently|instead|again|though|too|permanently|officially))+\s*$",
     I,
 )
-_INSTEAD = re.compile(
+_INSTEAD = lazy_pattern(
     r"(?:,?\s*(?:instead of|rather than|no longer|not(?= \S+(?: \S+)?$))\s+)(?P<old>(?:at |on |in )?[^,;]+)$", I
 )
-_ADVERBS = re.compile(
+_ADVERBS = lazy_pattern(
     r"(?:(?:just|now|recently|finally|already|officially|actually|also|still|currently|(?:have|has|had)(?! an? )"
     r"|since|already|temporarily|permanently"
     r"|mostly|usually|always|generally|normally|typically|really|proudly|happily|happy to|lately|even|both|only"
@@ -134,15 +135,15 @@ def is_fiction(text: str) -> bool:
     return _FICTION.search(text) is not None
 
 
-_CLAUSE = re.compile(
+_CLAUSE = lazy_pattern(
     r"\s*[,;]?\s+(?:and|but|so)\s+(?=(?:then\s+|now\s+|just\s+|have\s+)*(?:i|we|my|our|the|it|now|am|live|work"
     r"|moved|joined|bought|switched"
     r"|started|drive|use|married|became)\b)|\s*[;\u2014\u2013]\s+|[,;]\s+(?=(?:i|we|my|our|now|so|the|left"
     r"|started|joined|moved|bought|quit)\b)|[,;]\s+so\s+|;\s+|:\s+(?=(?:i|we|my|our|the)\b)",
     I,
 )
-_MAY_FOLLOW = re.compile(r"[,;:\u2014-]\s*(?:and |so )?(?:it|they|that|the new|use|now)\b", I)
-_FOLLOWED = re.compile(
+_MAY_FOLLOW = lazy_pattern(r"[,;:\u2014-]\s*(?:and |so )?(?:it|they|that|the new|use|now)\b", I)
+_FOLLOWED = lazy_pattern(
     r"(?:.*?\b(?:i|we|they|the \w+)\s+(?:have |has |had to |just |finally )*(?:reset|changed|updated|doubled"
     r"|replaced|moved|raised|lowered|cut|set|rotated|switched|renamed|increased|reduced"
     r"|got|upgraded)\s+)?(?P<noun>(?:my|our|the|an?)\s+(?:[\w'-]+ ){0,4}?[\w-]+?)(?:\s+(?:has |was |got |just "
@@ -151,14 +152,14 @@ _FOLLOWED = re.compile(
     r"|are)|use|now it is|it is now|now use)\s+(?:now )?(?P<new>\S.*)$",
     I,
 )
-_TWO_PARTS = re.compile(
+_TWO_PARTS = lazy_pattern(
     (
         r"\b(?:sold|traded|left|quit|resigned)\b.+\b(?:and|to) (?:i |we )?(?:then |now |have )?(?:bought|got"
         r"|purchased|joined|join|work|started)\b"
     ),
     I,
 )
-_SUBJECT = re.compile(
+_SUBJECT = lazy_pattern(
     r"(?P<me>(?i:i|the user|user))\b(?!')\s*|(?P<us>(?i:we|the team|our team|us))\b\s*"
     r"|(?P<other>(?:(?i:my|our)\s+(?:\w[\w-]*\s+){0,2}?(?!(?:now|was|is|has|were|are|got|been|have)\b)\w[\w-]*|"
         r"(?!My|Our|The)[A-Z][a-z]+(?:\s[A-Z][a-z]+)?|(?i:the) (?:\w+ )?(?!(?:now|was|is|has|were|are|got|been"
@@ -204,7 +205,7 @@ def _of_following(sentence: str) -> Statement | None:
     return Statement(*slot, value, "change", _value_of(match["old"] or "")[0])
 
 
-_AGED = re.compile(
+_AGED = lazy_pattern(
     r"(?:my|our)? ?(?P<who>(?:(?:older|younger|oldest|youngest|little|big|baby|twin|elder|middle) )?(?:son"
     r"|daughter|brother|sister|mother|father|mom|mum|dad|wife|husband|partner"
     r"|nephew|niece|cousin|grandmother|grandfather|grandson|granddaughter|baby|girlfriend|boyfriend|dog|cat|kid"
@@ -213,24 +214,24 @@ _AGED = re.compile(
     r"(?P<age>\d{1,3})(?: years? old| years| yo)?(?P<now> now| today| already)?$",
     I,
 )
-_OF_NOUN = re.compile(
+_OF_NOUN = lazy_pattern(
     r"(?P<name>[A-Z][\w.-]+(?: [A-Z][\w.-]+){0,2}) is (?P<now>now )?(?P<noun>(?:my|our|the new) [\w -]+?)"
     r"(?P<then> now| these days)?$"
 )
 
 
-_LABEL = re.compile(r"(?P<noun>(?:(?:my|our|the|new) )?(?:[\w-]+ ){0,3}[\w-]+): (?P<value>\S.*)$", I)
+_LABEL = lazy_pattern(r"(?P<noun>(?:(?:my|our|the|new) )?(?:[\w-]+ ){0,3}[\w-]+): (?P<value>\S.*)$", I)
 _CHANGE_VERB = (
     r"(?:changed|moved|pushed|postponed|rescheduled|raised|lowered|increased|reduced|extended|renamed|shifted|delayed"
     r"|bumped|cut|updated|delay|postpone|reschedule|move|push|change|raise|lower)"
 )
-_CHANGED_BY = re.compile(
+_CHANGED_BY = lazy_pattern(
     r"(?:they|he|she|(?:i|we) (?:have |had to )?|(?:the|our|my) [\w ]{2,20}?|[A-Z]\w+) ?"
     + _CHANGE_VERB
     + r" (?P<noun>(?:my|our|the) .+?) (?:back |forward |up |down )?(?:from (?P<old>.+?) )?to (?P<new>(?:(?! to ).)+)$",
     I,
 )
-_BARE = re.compile(
+_BARE = lazy_pattern(
     (
         r"(?:just |finally )?(?:moved|started|joined|left|quit|switched|bought|sold|changed|cancelled|upgraded"
         r"|relocated|became|turned|migrated|replaced|got promoted|rescheduled|postponed|pushed)\b"
@@ -251,7 +252,7 @@ _ENDING_VERBS_TEXT = "sold traded left quit resigned"
 _ENDING_VERBS: Final = frozenset(_ENDING_VERBS_TEXT.split())
 _JOINING_TEXT = "and but so"
 _JOINING: Final = frozenset(_JOINING_TEXT.split())
-_MARK = re.compile("[,;:\u2014\u2013]")
+_MARK = lazy_pattern("[,;:\u2014\u2013]")
 
 
 def _of_clause(clause: str, previous: str) -> Iterator[tuple[Statement, str]]:
@@ -325,7 +326,7 @@ def _of_thing(statement: Statement, words: str | None) -> Statement:
     return statement
 
 
-_KIN = re.compile(
+_KIN = lazy_pattern(
     r"\b(?:son|daughter|brother|sister|mother|father|mom|mum|dad|wife|husband|partner|nephew|niece|cousin"
     r"|grand\w+|girlfriend|boyfriend|kid|child|children|kids|parents|friend|boss|colleague"
     r"|aunt|uncle|roommate|neighbou?r|fianc\w+|manager|landlord|doctor|teacher|user|in-laws?|baby)\b",
@@ -572,11 +573,11 @@ _BY_FIRST: Final[dict[str, tuple[str, ...]]] = {
     for words, kinds in [line.strip().split(": ")]
     for word in words.split("|")
 }  # fmt: skip
-_FIRST = re.compile(r"[a-z]+", I)
-_NO_LONGER = re.compile(r"\b(?:any ?more|any longer|no longer|stopped)\b", I)
+_FIRST = lazy_pattern(r"[a-z]+", I)
+_NO_LONGER = lazy_pattern(r"\b(?:any ?more|any longer|no longer|stopped)\b", I)
 
 
-_PROGRESSIVE = re.compile(
+_PROGRESSIVE = lazy_pattern(
     (
         r"^(?:am|is|are|been) (?=(?:now )?(?:living|working|driving|using|studying|staying|residing|training|earning"
         r"|paying|taking|running)\b)"
@@ -636,7 +637,7 @@ def _from_match(match: re.Match[str], subject: str, relation: str, signal: Signa
         yield Statement(relation, owner_of(subject, relation), value, signal, replaces)
 
 
-_NO_VALUE = re.compile(r"(?:not|no|to|it\w*|them|that|this|home)(?:\s|$)", I)
+_NO_VALUE = lazy_pattern(r"(?:not|no|to|it\w*|them|that|this|home)(?:\s|$)", I)
 
 
 def _ended(written: str, subject: str, relation: str, rest: str) -> Iterator[Statement]:
@@ -696,8 +697,8 @@ def _special_slot(
     return f"{relation} {what}" if relation == "drink" else relation, subject
 
 
-_NOW = re.compile(r" (?:now|currently|these days)$")
-_UNIT = re.compile(r".*(?:mg|mcg|milligrams|ml|units)(?: of)?")
+_NOW = lazy_pattern(r" (?:now|currently|these days)$")
+_UNIT = lazy_pattern(r".*(?:mg|mcg|milligrams|ml|units)(?: of)?")
 
 
 def _value_of(written: str) -> tuple[str, str]:
@@ -722,7 +723,7 @@ _CHANGED = (
     r"|delayed|upgraded|downgraded|migrated|replaced|set|brought|went|rose|dropped|fell|grew|relocated|cut|reset"
     r"|reassigned)"
 )
-_NOUN = re.compile(
+_NOUN = lazy_pattern(
     r"(?P<noun>(?:(?:my|our|the|this|[A-Z]\w+'s|[Tt]he user's|[Mm]y \w+'s)\s+)?(?:[\w'/.&-]+\s+){0,6}?[\w'/&.-]+?)\s+"
     r"(?P<before>(?:(?:now|currently|just|recently|finally|also|actually|officially|has|have|had)\s+)*)"
     r"(?:(?P<not>(?:is|are) no longer|is not|are not)\s+(?P<gone>.+)"
@@ -738,15 +739,15 @@ _NOUN = re.compile(
     r"(?P<called>(?:called|named|set to|scheduled for|due|held|at|on|in|for|planned for|from|every)\s+)?(?P<value>.+))",
     I,
 )
-_NO_NOUN = re.compile(
+_NO_NOUN = lazy_pattern(
     r"^(?:i|we|you|he|she|it|they|this|that|there|here|these|those|what|who|where|how|everyone|everything|someone"
     r"|something|nothing|one|which|all|some|most"
     r"|people|life|being|it's|so|today|tomorrow|yesterday)\b|\b(?:i|you|he|she|they|it|me|him|was|were|is|are|had"
     r"|because|that|have|has|been|do|does|did|will)\b|\s(?:my|our|your|his|their|and|we|to(?! (?-i:[A-Z])))\s",
     I,
 )
-_WAS_NEW = re.compile(r"^((?:(?:my|our|the)\s+)?(?:\w+'s\s+)?)(?:brand[- ]new|new|latest|updated)\s+", I)
-_OLD = re.compile(
+_WAS_NEW = lazy_pattern(r"^((?:(?:my|our|the)\s+)?(?:\w+'s\s+)?)(?:brand[- ]new|new|latest|updated)\s+", I)
+_OLD = lazy_pattern(
     (
         r"^((?:my|our|the|\w+'s)\s+)?(?:old|former|previous|ex|ex-|last|first|late|original|next|future|dream|ideal"
         r"|other|second|past)[\s-]"
@@ -814,7 +815,7 @@ def _is_new(match: re.Match[str]) -> bool:
 
 
 _PREPOSITIONS_OF_NEW: Final = frozenset({"to", "until", "with", "into", "for"})
-_PREPOSITION = re.compile(r"^(?:in|at|on|for|called|named|set to)\s+", I)
+_PREPOSITION = lazy_pattern(r"^(?:in|at|on|for|called|named|set to)\s+", I)
 
 
 def _relation_of_verb(verb: str, slot: Slot, value: str) -> str:
@@ -836,10 +837,10 @@ def _replaced(noun: str, slot: Slot, value: str) -> Statement:
     return Statement(*(Slot(kinds[0], GROUP) if kinds else slot), value, "change", name)
 
 
-_TAIL_SIGNAL = re.compile(
+_TAIL_SIGNAL = lazy_pattern(
     r"\b(?:now|nowadays|these days|instead|as of|from (?:now|today) on|currently|starting|any ?more)\b", I
 )
-_BAD_VALUE = re.compile(
+_BAD_VALUE = lazy_pattern(
     r"(?:not|no|so|very|been|open|vital|too|really|pretty|quite|such|great|good|bad|nice|fine|ok|okay|cool"
     r"|amazing|awesome|awful|terrible|hard|difficult|easy|fun|funny|important"
     r"|what|how|why|that|to|because|like|just|going|getting|coming|working|doing|making|being|having|trying|full"
@@ -850,7 +851,7 @@ _BAD_VALUE = re.compile(
     r"|up$|down$|out$|off$)\b",
     I,
 )
-_HARD_VALUE = re.compile(
+_HARD_VALUE = lazy_pattern(
     (
         r"\d|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\bnoon\b|\bmidnight\b|\b(?:january|february|march|april"
         r"|june|july|august|september|october|november|december)\b"
@@ -864,22 +865,22 @@ _NAMED_RELATIONS: Final = frozenset(_NAMED_RELATIONS_TEXT.split())
 _NUMBERED_RELATIONS: Final = frozenset(
     {"age", "rent", "salary", "height", "weight", "port", "budget", "timeout", "version", "shoe size"}
 )
-_NAMED = re.compile(r"(?:an? )?(?:(?i:dr|mr|mrs|ms|prof)\.? )?\s*[A-Z0-9]")
-_NUMBERED = re.compile(
+_NAMED = lazy_pattern(r"(?:an? )?(?:(?i:dr|mr|mrs|ms|prof)\.? )?\s*[A-Z0-9]")
+_NUMBERED = lazy_pattern(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred)\b", I
 )
 _NOT_PLACES: Final = frozenset({"boss", "partner", "doctor", "dentist", "landlord", "car", "phone model"})
-_PLACE = re.compile(r"[A-Z]|(?:the |an? )?(?:room|building|floor|hall|office)")
+_PLACE = lazy_pattern(r"[A-Z]|(?:the |an? )?(?:room|building|floor|hall|office)")
 _VALUES: Final = {
-    "email": re.compile(".*@"),
-    "phone": re.compile(r"(?:\D*\d){3}"),
-    "phone model": re.compile(".*[A-Z]"),
-    "car": re.compile(".*[A-Z]"),
-    "birthday": re.compile(rf".*(?:{_HARD_VALUE.pattern})", I),
-    "diet": re.compile(f".*{DIETS}", I),
-    "job": re.compile(f".*{PROFESSIONS}", I),
-    "address": re.compile(".*[A-Z0-9]"),
-    **dict.fromkeys(_NUMBERED_RELATIONS, re.compile(rf".*(?:{_NUMBERED.pattern})", I)),
+    "email": lazy_pattern(".*@"),
+    "phone": lazy_pattern(r"(?:\D*\d){3}"),
+    "phone model": lazy_pattern(".*[A-Z]"),
+    "car": lazy_pattern(".*[A-Z]"),
+    "birthday": lazy_pattern(rf".*(?:{_HARD_VALUE.pattern})", I),
+    "diet": lazy_pattern(f".*{DIETS}", I),
+    "job": lazy_pattern(f".*{PROFESSIONS}", I),
+    "address": lazy_pattern(".*[A-Z0-9]"),
+    **dict.fromkeys(_NUMBERED_RELATIONS, lazy_pattern(rf".*(?:{_NUMBERED.pattern})", I)),
     **dict.fromkeys(_NAMED_RELATIONS, _NAMED),
 }
 """The form of the values of a relation."""

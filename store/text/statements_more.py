@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from core.lazy import lazy_pattern
 from store.text.slots import (
     GROUP,
     PLAIN_KINDS,
@@ -204,7 +205,7 @@ def _rules_of(one: _Language) -> _Rules:
         for verb, relation, signal in changes
     ]
     return _Rules(
-        re.compile(
+        lazy_pattern(
             (
                 rf"^{lead}{noun} (?:(?P<now>{one.now}) )?(?:(?P<changed>{one.change})(?P<to>.+?)|(?:{one.be}) "
                 rf"(?P<now2>(?:{one.now}) )?(?P<value>.+?))(?P<end> (?:{one.now}))?[ .!]*$"
@@ -212,14 +213,14 @@ def _rules_of(one: _Language) -> _Rules:
             I,
         ),
         compiled(*patterns, flags=I),
-        re.compile(rf"(?:^|[ ])(?:{one.doubt})(?:\b|(?='))", I),
-        re.compile(rf"\b(?:{one.past})\b", I),
-        re.compile(rf"^(?:{one.where_home})\b", I),
-        re.compile(rf"^(?:{one.where_work})\b", I),
-        re.compile(rf"^(?:{one.asks}) (?P<noun>(?:{one.mine}|{one.ours})[ ']?.+?)(?: (?:{one.now}))?$", I),
-        re.compile(rf"\b(?:{one.new}) ", I),
-        re.compile(rf"^(?:{one.mine}) ", I),
-        re.compile(rf"\b(?:{one.now})\b", I),
+        lazy_pattern(rf"(?:^|[ ])(?:{one.doubt})(?:\b|(?='))", I),
+        lazy_pattern(rf"\b(?:{one.past})\b", I),
+        lazy_pattern(rf"^(?:{one.where_home})\b", I),
+        lazy_pattern(rf"^(?:{one.where_work})\b", I),
+        lazy_pattern(rf"^(?:{one.asks}) (?P<noun>(?:{one.mine}|{one.ours})[ ']?.+?)(?: (?:{one.now}))?$", I),
+        lazy_pattern(rf"\b(?:{one.new}) ", I),
+        lazy_pattern(rf"^(?:{one.mine}) ", I),
+        lazy_pattern(rf"\b(?:{one.now})\b", I),
     )  # fmt: skip
 
 
@@ -339,7 +340,7 @@ def is_about_past(question: str, language: str) -> bool:
     return _RULES[language].past.search(question) is not None
 
 
-_JA_DOUBT: Final = re.compile(
+_JA_DOUBT: Final = lazy_pattern(
     "もし|たら|れば|たい|つもり|予定(?!は)|かもしれ|でしょう|昔|以前|前は|かつて|頃|思い|思う|と言|そうです"
     "|ません|ない|か$|だろう"
 )
@@ -363,12 +364,12 @@ _JA_VERBS: Final = compiled(
         ), USES, "change"),
         (r"^(?:私たちは|私は)?(?P<now>今は|今|現在)?、?(?P<new>[^はが]{1,15}?)を使って(?:います|いる)$", USES, ""),
 )  # fmt: skip
-_JA_NOUN: Final = re.compile(
+_JA_NOUN: Final = lazy_pattern(
     r"^(?P<mine>私の)?(?P<new>新しい)?(?P<noun>[^は、が]{1,14}?)[はが](?P<now>今は|今|現在)?、?(?P<value>.{1,30}"
     r"?)(?P<end>に変わりました"
     r"|になりました|に変更(?:されました|になりました|しました)|です|だ)$"
 )
-_JA_PAST: Final = re.compile("以前|昔|前の|前は|かつて|元の|元々|最初|でした|ましたか")
+_JA_PAST: Final = lazy_pattern("以前|昔|前の|前は|かつて|元の|元々|最初|でした|ましたか")
 
 
 def japanese_statements(sentence: str) -> Iterator[Statement]:

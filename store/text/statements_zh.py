@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from core.lazy import lazy_pattern
 from store.text.slot_words import RELATIONS
 from store.text.slots import (
     GROUP,
@@ -22,7 +23,7 @@ from store.text.slots import (
     slots_of_question,
 )
 
-_DOUBT: Final = re.compile(
+_DOUBT: Final = lazy_pattern(
     r"如果|要是|假如|假设|万一|的话|除非|想要?(?!法)|打算|计划(?!是|在|改|定)|准备(?!好)|考虑|希望|可能|也许"
     r"|或许|大概要|差点|几乎|本来|曾经?(?!国)|以前|之前|过去|小时候"
     r"|那时候?|当时|当年|原来"
@@ -31,10 +32,10 @@ _DOUBT: Final = re.compile(
     r"|绝不|永远不|别人"
     r"|年前|时候|犹豫|商量|建议|推荐|万一|倘若|谣言|小说|电影里|故事里|引用|翻译"
 )
-_FICTION: Final = re.compile(
+_FICTION: Final = lazy_pattern(
     r"开玩笑|角色扮演|假装|假设|小说|剧本|翻译|哈哈|歌词|造句|写一[篇首段个]|扮演|台词|润色|改写"
 )
-_LEAD: Final = re.compile(
+_LEAD: Final = lazy_pattern(
     r"^(?:(?:嗨|你好|对了|顺便说一下|顺便|其实|更新一下|更新|请记住|记住|记一下|提醒一下|通知|补充一下|纠正一下"
     r"|更正|最近|上个?月|上周|上星期|昨天|今天|这周|这个月|今年|去年|现在"
     r"(?!的)|目前(?!的)|从今天起|从今天开始"
@@ -42,15 +43,15 @@ _LEAD: Final = re.compile(
     r"|还有|那个|因为[^，,]*|由于[^，,]*|前几天|前天|几天前|两周前"
     r"|告诉你)[，,：:！!\s]*)+"
 )
-_CHANGE_WORDS: Final = re.compile(
+_CHANGE_WORDS: Final = lazy_pattern(
     r"现在|目前|从今|从明天|从下|从本|改|换|搬|新|更新|最近|如今|已经|不再|变成|变为|刚|已|跳槽|调到|转到|涨|降"
     r"|推迟|提前|更正|后来|了$"
 )
-_ADVERBS: Final = re.compile(
+_ADVERBS: Final = lazy_pattern(
     r"^(?:(?:现在|目前|已经|最近|刚刚|刚|如今|也|都|又|还是|还|后来|终于|上个?月|上周|昨天|今天|今年|去年|一直"
     r"|平时|每天|正式|从\w{1,4}[起始])+)"
 )
-_SUBJECT: Final = re.compile(
+_SUBJECT: Final = lazy_pattern(
     r"^(?P<me>我(?!们|的|家|妈|爸|哥|姐|弟|妹|儿|女|老|男|爷|奶|朋|同|表|堂|公|太|丈|妻|舅|叔|姑|姨|孩|侄|外)"
     r"|用户(?!的))"
     r"|^(?P<us>我们团队|我们(?!的)|咱们(?!的)|团队)"
@@ -176,7 +177,7 @@ _VERBS: Final = compiled(
             r"?$"
         ), "commute", ""),
 )  # fmt: skip
-_NOUN: Final = re.compile(
+_NOUN: Final = lazy_pattern(
     r"^(?P<noun>(?:我们?的?|用户的|咱们的?)?(?:新的?)?[^，,。是叫为在改换变定推提涨降升到从]{1,16}?)"
     r"(?P<adv>(?:现在|目前|已经|已|最近|如今|今年|从\w{1,4}[起始](?=改|换|变|是)|又|也|都|被|正式|刚)*)"
     r"(?:从(?P<old>[^，,]{1,15}?))?"
@@ -189,22 +190,22 @@ _NOUN: Final = re.compile(
 )
 _PROJECT_TEXT = "项目 系统 网站 应用 后端 前端 团队"
 _PROJECT: Final = frozenset(_PROJECT_TEXT.split())
-_BAD_NOUN: Final = re.compile(
+_BAD_NOUN: Final = lazy_pattern(
     r"^(?:我|你|他|她|它|他们|她们|你们|这|那|这个|那个|谁|什么|今天|明天|昨天|现在|大家|人|有人|我们|用户|不|也"
     r"|都|很|真|还|就|但|因为|所以|虽然|如果|其实|可能|应该)$"
     r"|[你他她谁]|什么|怎么|哪|昨天|觉得|(?<!最)喜欢|认为|知道|说|看|想|去了|吃|上次|第一|最(?!大|小|低|高|喜"
     r"|爱)|不|没|老的|旧的|前任|每次|很|真"
 )
-_OLD: Final = re.compile(r"(?:旧|老(?!板|师|婆|公|家)|以前|之前|原来|原先|最初|过去|前任|前)的?")
-_BAD_VALUE: Final = re.compile(
+_OLD: Final = lazy_pattern(r"(?:旧|老(?!板|师|婆|公|家)|以前|之前|原来|原先|最初|过去|前任|前)的?")
+_BAD_VALUE: Final = lazy_pattern(
     r"^(?:个|很|真|太|非常|最|好|不|没|一个(?:很|好|大)|我|你|他|她|为了|因为|什么|怎么|哪|谁|这|那|对的|错的|可以"
     r"|要|一样|一种|一件)|吗$|呢$|吧$|哪里|什么|几点|多少|谁|的$"
 )
-_HARD: Final = re.compile(r"\d|[一二两三四五六七八九十]+[点月日号岁元块]|周[一二三四五六日天末]|星期|礼拜")
+_HARD: Final = lazy_pattern(r"\d|[一二两三四五六七八九十]+[点月日号岁元块]|周[一二三四五六日天末]|星期|礼拜")
 _HOUSEHOLD: Final = frozenset(
     {"boss", "partner", "phone", "email", "salary", "rent", "landlord", "wifi password", "gate code"}
 )
-_PRONOUN: Final = re.compile(
+_PRONOUN: Final = lazy_pattern(
     r"^(?P<me>我家?的|我(?=(?:老板|上司|女朋友|男朋友|对象|老婆|老公|邮箱|手机号?|电话|微信号|生日|房东|工资"
     r"|女儿|儿子|爸|妈|妹|姐|哥|弟|车|密码|身高|体重|名字|医生|狗|猫))"
     r"|用户的)(?!们)|^(?P<us>我们的?|咱们的?|团队的?)"
@@ -240,11 +241,11 @@ def statements(sentence: str) -> Iterator[Statement]:
             yield statement
 
 
-_CHANGED_NOUN: Final = re.compile(
+_CHANGED_NOUN: Final = lazy_pattern(
     r"^(?P<noun>[^，,是]{2,14}?)(?:已经|已|被)?(?:换|改|变|更新|重置|更改|升级)了?$|^(?:我|我们)?(?:换|改|更新"
     r"|重置)了?(?P<other>[^，,是]{1,10}?)了?$"
 )
-_FOLLOWED: Final = re.compile(
+_FOLLOWED: Final = lazy_pattern(
     r"^(?:(?:现在|新的|目前|如今|新号码)(?:是|叫|为|用)|(?:改成|换成|是))(?P<new>[^，,的是叫]{1,30}?)了?$"
 )
 
@@ -383,18 +384,18 @@ def noun_slot(noun: str, subject: str | None) -> Slot | None:
     return Slot(relation, subject or GROUP)
 
 
-_ADJECTIVE: Final = re.compile(
+_ADJECTIVE: Final = lazy_pattern(
     r"^(?:新的?|现在的?|目前的?|当前的?|最新的?|旧的?|老(?!板|师|婆|公)的?|以前的?|之前的?|原来的?|最初的?"
     r"|第一个?|上一个?)"
 )
 _KIN: Final = r"(?:女儿|儿子|妈妈?|爸爸?|哥哥?|姐姐?|弟弟?|妹妹?|孩子|朋友|狗|猫)(?!朋友)"
 
-_ASK_FILLER: Final = re.compile(
+_ASK_FILLER: Final = lazy_pattern(
     r"现在|目前|如今|还|以前|之前|原来|原先|最初|最早|过去|曾经|从前|一开始|当初|请问|你知道|你记得|记得|告诉我"
     r"|呢|啊|呀|吗|来着|又|最近|今年|早先|先前|本来|第一[次个份家位]"
 )
 _QUESTIONS: Final = tuple(
-    (re.compile(pattern), relations.split("|"))
+    (lazy_pattern(pattern), relations.split("|"))
     for pattern, relations in (
         ((
             r"(?P<s>.{0,6}?)(?:居)?住(?:在|过)?(?:哪|什么(?:地方|城市)|何处)|(?P<s2>.{0,6}?)在(?:哪里|哪儿"
@@ -417,15 +418,15 @@ _QUESTIONS: Final = tuple(
         (r"(?P<s>.{0,6}?)(?:结婚|单身|离婚)(?:了)?(?:没有?|$)", "marital status|partner"),
     )
 )  # fmt: skip
-_ASK_TOOL: Final = re.compile(
+_ASK_TOOL: Final = lazy_pattern(
     r"^(?P<s>.{0,10}?)(?:使用|用)(?:的是|的|了|过)?(?:什么|哪(?:个|种|款|家|门)?)(?P<kind>.{0,8}?)("
     r"?P<what>写代码|记笔记|做笔记|编程|开发|办公"
     r"|聊天|上网)?$"
 )
-_ASK_TIME: Final = re.compile(
+_ASK_TIME: Final = lazy_pattern(
     r"^(?P<s>.{0,6}?)(?:早上|晚上|每天)?(?:几点|什么时候|什么时间)(?P<what>起床|睡觉|上班|下班|吃饭)$"
 )
-_ASK_NOUN: Final = re.compile(
+_ASK_NOUN: Final = lazy_pattern(
     r"^(?P<noun>.{1,16}?)(?:是|叫|在|定在|改到|改在|定于|为|设为|设置为|到)?(?:的)?(?:什么|哪|几|多少|谁|何时"
     r"|啥)(?:里|儿|天|时候|时间|点|名字|地方|个|位|号"
     r"|月|钱|种|家|一天|会议室|房间|版本|颜色)*(?:举行|开|开始|进行|结束|出发|起飞)?$|^(?P<plain>(?:我|我们"
@@ -483,7 +484,7 @@ def _asked_subject(who: str, relation: str) -> str:
     return _name_of(who)
 
 
-_PAST: Final = re.compile(
+_PAST: Final = lazy_pattern(
     r"以前|之前|原来|原先|最初|最早|过去|曾经|从前|一开始|当初|早先|先前|本来|旧的?|第一[个份家位次]|上一"
     r"[个份家位任]|前任|前一[个任]|前女友|前男友|换之前|住过|开过|用过"
 )

@@ -3,12 +3,11 @@
 A form that two words share has the stems of both: "lives" is of "life" and of "live".
 """
 
-import re
 import threading
-from functools import lru_cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import Any, Final
 
-import snowballstemmer
+from core.lazy import lazy_pattern
 
 _TABLE: Final = """arise arose arisen|awake awoke awoken|bear bore borne|beat beaten|become became|begin began begun|
 bend bent|bind bound|bite bit bitten|bleed bled|blow blew blown|break broke broken|breed bred|bring brought|
@@ -65,7 +64,7 @@ _DOUBLED = (
     "|libel|marvel|model|panel|parcel|pencil|quarrel|rival|shovel|signal|swivel|total|towel|travel|tunnel|unravel"
 )
 _SPELLINGS: Final = tuple(
-    (re.compile(pattern), replacement)
+    (lazy_pattern(pattern), replacement)
     for pattern, replacement in (
         (rf"^((?:dis|un|mis)?(?:{_OUR}))our", r"\1or"),
         (r"(?<=\w{3})iz(e[drs]?|ers|ing|ations?|ational|able)$", r"is\1"),
@@ -91,7 +90,7 @@ _SPELLINGS: Final = tuple(
         (r"^artefact", "artifact"), (r"^enquir", "inquir"), (r"^(dis)k(s?)$", r"\1c\2"), (r"^(ok)ay$", r"\1"),
     )
 )  # fmt: skip
-_MAY_VARY = re.compile(
+_MAY_VARY = lazy_pattern(
     r"our|i[sz]|yz|re|ogue|ll|ens|grey|dgement|eing|programme|aluminium|plane|jama|stache|scept|ould|ough|hurt|sulph"
     r"|cheque|tyre|kerb|^axe?$|cosy|raught|lful|oeuvr|^mum|ae|oe|key|artef|enq|isk|okay"
 )
@@ -124,8 +123,20 @@ def _stem(word: str) -> str:
     if name == "english" and _MAY_VARY.search(word):
         for pattern, replacement in _SPELLINGS:
             word = pattern.sub(replacement, word)
+    return snowball(name, word)
+
+
+def snowball(language: str, word: str) -> str:
+    """Return the stem of a word by the Snowball stemmer of a language."""
     with _lock:  # the stemmers are not thread-safe
-        return str(_stemmers[name].stemWord(word))
+        return str(_stemmer(language).stemWord(word))
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    import snowballstemmer  # noqa: PLC0415  3 MB that a gateway needs with its first memory
+
+    return snowballstemmer.stemmer(language)
 
 
 def _stemmer_of(char: str) -> str | None:
@@ -141,4 +152,3 @@ def _stemmer_of(char: str) -> str | None:
 
 
 _lock = threading.Lock()
-_stemmers = {name: snowballstemmer.stemmer(name) for name in ("english", "greek", "russian", "arabic", "hindi")}

@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Final, NamedTuple
 
+from core.lazy import lazy_pattern
 from store.text import statements_de, statements_en, statements_zh, succession_words
 from store.text.languages import STOP_WORDS_OF, guess
 from store.text.normalize import fold_in_place
@@ -23,7 +24,7 @@ from store.text.wording import is_question, wording
 MAX_CHARS: Final = 160
 """Longer texts say many things."""
 MAX_HAN_CHARS: Final = 80
-_HAN = re.compile("[\u3400-\u9fff]")
+_HAN = lazy_pattern("[\u3400-\u9fff]")
 
 
 _CHANGE, _NOW, _DOUBT, _END, _OTHER, _SELF = "+change", "+now", "+doubt", "+end", "+other", "+self"
@@ -74,20 +75,20 @@ def _marks(folded: str) -> list[tuple[str, frozenset[str]]]:
     return found
 
 
-_WORDS = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
-_WORD = re.compile(r"[^\W_]+")
-_NEGATION = re.compile(succession_words.NEGATIONS)
-_TEMPORARY = re.compile(succession_words.TEMPORARY)
-_ENDED = re.compile(succession_words.ENDED)
+_WORDS = lazy_pattern(r"[^\W_]+(?:['-][^\W_]+)*")
+_WORD = lazy_pattern(r"[^\W_]+")
+_NEGATION = lazy_pattern(succession_words.NEGATIONS)
+_TEMPORARY = lazy_pattern(succession_words.TEMPORARY)
+_ENDED = lazy_pattern(succession_words.ENDED)
 _ASKING: Final = frozenset(succession_words.ASKING.split())
-_QUOTE = re.compile('["\u201c\u201d\u201e\u300c\u300e\u00ab`>]')
-_OWNER = re.compile(r"\b(?!(?:It|That|This|What|There|Here|Who|Where|When|Let|He|She|The user|User)'s)([A-Z]\w+)'s\b")
-_HE = re.compile(r"\b(?:he|she|his|they're|sie hat|elle|ele|ela)\b")
-_NUMBER_WORD = re.compile(
+_QUOTE = lazy_pattern('["\u201c\u201d\u201e\u300c\u300e\u00ab`>]')
+_OWNER = lazy_pattern(r"\b(?!(?:It|That|This|What|There|Here|Who|Where|When|Let|He|She|The user|User)'s)([A-Z]\w+)'s\b")
+_HE = lazy_pattern(r"\b(?:he|she|his|they're|sie hat|elle|ele|ela)\b")
+_NUMBER_WORD = lazy_pattern(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
     r"|hundred|thousand)\b|[一二两三四五六七八九十百千万]"
 )
-_NAME = re.compile(r"(?<=[\w,;:.] )[A-Z\u00c0-\u00de][\w'-]+|^(?:Dr|Mr|Mrs|Ms|Prof)\b")
+_NAME = lazy_pattern(r"(?<=[\w,;:.] )[A-Z\u00c0-\u00de][\w'-]+|^(?:Dr|Mr|Mrs|Ms|Prof)\b")
 _CASED: Final = 4
 """Letters that two inflections of a word begin with alike."""
 
@@ -204,34 +205,34 @@ def question(text: str) -> Question:
     )
 
 
-_OF_EVENT = re.compile(
+_OF_EVENT = lazy_pattern(
     r"\b(?:did|have i|have we|has|had|would|could|should|will i|will we|can|why|describe|think|feel)\b|\bfor (?:her|him|them)\b|为什么|觉得"
 )
 """Questions for what happened, or for an opinion."""
 _TOPICS: Final = frozenset(succession_words.TOPICS)
 _GENERIC: Final = frozenset({"schedule", "tool", "status"})
 """Topics that tell no subject."""
-_BEFORE = re.compile(r"\b(?:before (?:i|we|the|my|it)|bevor|antes de|avant de|avant que)\b.*")
-_LAST_VERB = re.compile(
+_BEFORE = lazy_pattern(r"\b(?:before (?:i|we|the|my|it)|bevor|antes de|avant de|avant que)\b.*")
+_LAST_VERB = lazy_pattern(
     r"(?<=\b)(?:(?<=do)|(?<=does)|(?<=did))(?P<who> .*?)(?<! in)(?<! on)(?<! at)(?<! to)(?<! of)(?<! for)(?<! my)(?<! our)(?<! the)(?<! do)(?<! does)(?<! did) [a-z]+(?: on| in| to| for| at| like)?(?: before| previously)?[\s?]*$"
 )
-_ASKED_HAN = re.compile("以前|之前|原来|现在|目前|用户|我们|什么|时候|哪里|哪儿|哪个|多少|几点|是谁|怎么|状态")
+_ASKED_HAN = lazy_pattern("以前|之前|原来|现在|目前|用户|我们|什么|时候|哪里|哪儿|哪个|多少|几点|是谁|怎么|状态")
 _WANTED: Final = (
-    (re.compile(r"\b(?:when|what time|which day|wann|um wie viel|cuando|a que hora|quand|a quelle heure|quando|a que horas)\b"
+    (lazy_pattern(r"\b(?:when|what time|which day|wann|um wie viel|cuando|a que hora|quand|a quelle heure|quando|a que horas)\b"
                 r"|什么时候|几点|周几|哪天|何时"), frozenset({"day", "clock", "number"})),
-    (re.compile(r"\b(?:how (?:much|many|old|long|tall|high)|wie (?:viel|hoch|alt|viele|lange)|cuant[oa]s?|combien|quant[oa]s?)\b"
+    (lazy_pattern(r"\b(?:how (?:much|many|old|long|tall|high)|wie (?:viel|hoch|alt|viele|lange)|cuant[oa]s?|combien|quant[oa]s?)\b"
                 r"|多少|多大|几岁"), frozenset({"number", "clock", "day"})),
 )  # fmt: skip
 _OWNED: Final = (
-    re.compile(r"\b(?:the|my|our|der|die|das|mein\w*|unser\w*) (?P<what>[\w-]+) (?P<head>[\w-]+)"),
-    re.compile(
+    lazy_pattern(r"\b(?:the|my|our|der|die|das|mein\w*|unser\w*) (?P<what>[\w-]+) (?P<head>[\w-]+)"),
+    lazy_pattern(
         r"\b(?P<head>[\w-]{3,}) (?:of|der|des|von|vom|del|de|du|da|do|dos|di) (?:the |my |our |la |el |las |los |le |l'|mi |mon )?"
         r"(?P<what>[\w-]+)"
     ),
-    re.compile(r"(?P<what>(?!用户|新)[^，。,我们]{2,6})的(?P<head>[\u4e00-\u9fff]{2})"),
+    lazy_pattern(r"(?P<what>(?!用户|新)[^，。,我们]{2,6})的(?P<head>[\u4e00-\u9fff]{2})"),
 )
 """Words that tell a thing apart from others of its kind: "the marketing budget", "the port of the database"."""
-_CLAUSE = re.compile(
+_CLAUSE = lazy_pattern(
     r"(?<!Dr)(?<!Mr)(?<!Mrs)[.;!:,\u2014\uff0c\u3002](?=\s|[\u4e00-\u9fff]|$)"
     r"|\b(?:so|because|bc|but|and|since|weil|denn|porque|parce que|pero|mais|mas|aber|und)\b"
 )
@@ -252,17 +253,17 @@ def _clauses(text: str) -> tuple[Clause, ...]:
     return tuple(found)
 
 
-_HAS_SUBJECT = re.compile(
+_HAS_SUBJECT = lazy_pattern(
     r"(?:i|we|my|our|the|it|they|there|ich|wir|es|mein\w*|unser\w*|der|die|das|yo|mi|el|la|los|las|je|j'|mon|ma|le|les|on|nous|eu|meu|minha"
     r"|o|a|as|os|new|from|as of|since|now)\b|我|现"
 )
 
 
-_THING = re.compile(
+_THING = lazy_pattern(
     r"(?:my|our|mein\w*|unser\w*|mi|mis|nuestr\w*|mon|ma|mes|notre|nos|(?:o |a )?(?:meu|minha|nosso|nossa)) (?:new |neue\w* |own )?"
     r"([\w-]+)"
 )
-_FACET = re.compile(
+_FACET = lazy_pattern(
     r"\b(?:is|are|am|ist|sind|bin|es|esta|est|e) (?:now |jetzt |ahora |maintenant |agora )?(?:very|so|really|too|much|a bit|quite|pretty"
     r"|on (?:holiday|vacation|leave)|at home|sick|ill|away|busy|happy|sad|broken|faster|better|worse|great|fine|sehr|so|viel|krank"
     r"|mude|im urlaub|muy|tres|muito)\b|现在(?:很|太|非常|真|在忙)|很|是个"
@@ -278,7 +279,7 @@ def _topics(folded: str, marks: Iterable[str]) -> frozenset[str]:
     return topics | {"job"} if _IS_SOMETHING.search(folded) else topics
 
 
-_IS_SOMETHING = re.compile(
+_IS_SOMETHING = lazy_pattern(
     r"\bi (?:am|became|have become|am now|now work as) an? |\bich bin (?:jetzt |nun |von beruf )?[a-z]{5,}(?:[.,!]|$| an | bei | in )"
     r"|\b(?:soy|sou|je suis|sono) (?:una? |um |uma |un |une |devenue? )?[a-z]{5,}(?:[.,!]|$| en | chez | em | na | no | de )|我是[^的，。]{2,5}(?:[，。]|$)"
 )
@@ -300,8 +301,8 @@ def _kinds(text: str) -> frozenset[str]:
     return kinds | {"number"} if _NUMBER_WORD.search(text.lower()) else kinds
 
 
-_GERMAN = re.compile(r"\b(?:ich|wir|mein\w*|unser\w*|der|die|das|ist|nutzer\w*)\b")
-_COMMON_NOUN = re.compile(
+_GERMAN = lazy_pattern(r"\b(?:ich|wir|mein\w*|unser\w*|der|die|das|ist|nutzer\w*)\b")
+_COMMON_NOUN = lazy_pattern(
     r"\b(?:der|die|das|den|dem|des|ein\w*|mein\w*|unser\w*|kein\w*|im|am|zum|zur|vom|beim|ins|zu|nach(?= Hause))"
     r" (?:[a-zäöüß]+ )?[A-ZÄÖÜ][\w-]+",
     re.IGNORECASE,
@@ -314,22 +315,22 @@ def _names(text: str, folded: str) -> frozenset[str]:
     return frozenset(match[0].lower() for match in _NAME.finditer(text))
 
 
-_SPANISH_NO = re.compile(r"\bno\b")
-_MORE_DOUBT = re.compile(
+_SPANISH_NO = lazy_pattern(r"\bno\b")
+_MORE_DOUBT = lazy_pattern(
     r"^\W*(?:si|se) |\b(?:yours?|you(?! can\b)|hey|thanks|wow|congrats)\b|\b(?:too|as well)(?=[.!,;]|$)|(?<!, )\balso\b|\bmay (?!\d)|\b(?:for|in) (?:this|the|our|a|my) (?:story|book|film|movie|game|form)"
     r"|\b\w*(?:spiel|roman) |\bas me:",
     re.IGNORECASE,
 )
-_BESIDE = re.compile(r"\b(?:with|con|mit|avec|com|like|for|to|fur|para|pour) (?:\w+ )?\w+")
-_FIRST_NAME = re.compile(
+_BESIDE = lazy_pattern(r"\b(?:with|con|mit|avec|com|like|for|to|fur|para|pour) (?:\w+ )?\w+")
+_FIRST_NAME = lazy_pattern(
     r"([A-Z][a-z]+)(?: (?:from|at|in|of|next|aus|von|vom|bei|de|del|da|do|du|des) [^,.;]{2,40}?)? (?:has|is|was|got|just|now|lives|works|goes|moved|started|quit|left|switched|bought|sold|changed|joined|turned|drives"
     r"|ist|hat|wohnt|arbeitet|f\u00e4hrt|se|ha|vive|trabaja|est|a|habite|travaille|mora|trabalha|foi|agora)\b"
 )
-_NAMED_OTHER = re.compile(
+_NAMED_OTHER = lazy_pattern(
     r"\b(?:sister|brother|son|daughter|friend|colleague|cousin|uncle|aunt|dog|cat|Schwester|Bruder|Sohn|Tochter|hija|hijo|hermano"
     r"|hermana|filho|filha|irm\u00e3o?|s\u0153ur|fr\u00e8re|fils|fille) (?P<name>[A-Z]\w+)"
 )
-_GERMAN_OWNER = re.compile(r"\b(?!Was|Das|Ans|Als|Alles)[A-Z][a-z\u00e4\u00f6\u00fc]{2,}s (?=[A-Z])")
+_GERMAN_OWNER = lazy_pattern(r"\b(?!Was|Das|Ans|Als|Alles)[A-Z][a-z\u00e4\u00f6\u00fc]{2,}s (?=[A-Z])")
 _NO_NAMES: Final = frozenset(
     [
         "It",
@@ -351,7 +352,7 @@ _NO_NAMES: Final = frozenset(
         "A",
     ]
 )
-_HAN_NAME = re.compile("[小老阿][\u4e00-\u9fff]{1,2}?(?=的|换|搬|说|现|在|家|去|跳|当|辞)")
+_HAN_NAME = lazy_pattern("[小老阿][\u4e00-\u9fff]{1,2}?(?=的|换|搬|说|现|在|家|去|跳|当|辞)")
 
 
 def _others(text: str, folded: str, marks: Iterable[tuple[str, frozenset[str]]]) -> frozenset[str]:
@@ -558,11 +559,11 @@ def _frame(older: str, newer: str) -> str:
     return " ".join(new[:before])
 
 
-_SEVERAL_NOUN = re.compile(
+_SEVERAL_NOUN = lazy_pattern(
     "|".join(rf"\b{word}\b" if word.isascii() else word for word in sorted(MULTIPLE)), re.IGNORECASE
 )
-_TOKEN = re.compile(r"[^\W\u4e00-\u9fff]+(?:'\w+)?|[\u4e00-\u9fff:]")
-_IS_ONE = re.compile(
+_TOKEN = lazy_pattern(r"[^\W\u4e00-\u9fff]+(?:'\w+)?|[\u4e00-\u9fff:]")
+_IS_ONE = lazy_pattern(
     r"(?:my|our|the|(?:the )?user's|mein\w*|unser\w*|der|die|das|el|la|mi|le|mon|ma|o|a|meu|minha) (?:[\w-]+ ){1,5}(?:is|ist|es|est|e|:)\b"
     r"|用 户 的 .*是|我 的 .*是"
 )
@@ -603,12 +604,12 @@ def _topics_of(wanted: Question) -> frozenset[str]:
     return frozenset(chain.from_iterable(wanted.groups))
 
 
-_NEW = re.compile(r"(?:new|other|old|current|neue|nuev|nouve|nov|latest|whole|entire|own)")
+_NEW = lazy_pattern(r"(?:new|other|old|current|neue|nuev|nouve|nov|latest|whole|entire|own)")
 
 
-_TO_YOU = re.compile(r"\b(?:yours?|you(?! can\b)|hey|thanks|wow)\b", re.IGNORECASE)
-_EVENT = re.compile(r"\b(?:saw|met|visited|went to|ran)\b")
-_SEVERAL = re.compile(
+_TO_YOU = lazy_pattern(r"\b(?:yours?|you(?! can\b)|hey|thanks|wow)\b", re.IGNORECASE)
+_EVENT = lazy_pattern(r"\b(?:saw|met|visited|went to|ran)\b")
+_SEVERAL = lazy_pattern(
     r"\b(?:speak|play(?!ing)|like|love|know|buy|see|meet|visit|(?:pet|friend|colleague|hobb|instrument|skill|all?erg|sprech|habl|parl|fal[ao]"
     r"|collect)\w*)\b|会说|会什么|见|买|过敏|爱好|朋友|同事"
 )

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from core.lazy import lazy_pattern
 from store.text.normalize import UNSPACED, fold
 from store.text.tokens import query_tokens, required_tokens, tokenize
 
@@ -24,12 +25,12 @@ PHRASE: Final = "~phrase:"
 DIGITS: Final = "~digits:"
 OF: Final = "~of:"
 ANY: Final = "~any"
-_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』')
-_STARRED = re.compile(rf"(?<!\S)([^\W_{UNSPACED}]+)\*(?!\S)")
-_WORD = re.compile(rf"[^\W_{UNSPACED}]+|[{UNSPACED}]+")
+_QUOTED = lazy_pattern(r'"([^"]+)"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|「([^」]+)」|『([^』]+)』')
+_STARRED = lazy_pattern(rf"(?<!\S)([^\W_{UNSPACED}]+)\*(?!\S)")
+_WORD = lazy_pattern(rf"[^\W_{UNSPACED}]+|[{UNSPACED}]+")
 # A number of four digits or more with separators, or of three or more without, at the beginning of a word.
-_NUMBER = re.compile(r"(?<!\S)[+(]*(?:\d+[-.()/]+(?=\d))+\d+(?!\S)|(?<!\S)\+?\d{3,}(?!\S)")
-_DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
+_NUMBER = lazy_pattern(r"(?<!\S)[+(]*(?:\d+[-.()/]+(?=\d))+\d+(?!\S)|(?<!\S)\+?\d{3,}(?!\S)")
+_DATE = lazy_pattern(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 _SEPARATORS: Final = r"[-. ()/]{0,2}"
 _MAX_DIGITS: Final = 19
 """Longer numbers are no telephone or card numbers."""

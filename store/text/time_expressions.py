@@ -3,10 +3,10 @@
 Patterns are matched with text that `normalize.fold` has folded.
 """
 
-import re
 from datetime import date
 from typing import Final
 
+from core.lazy import lazy_pattern
 from store.text import dates
 from store.text import time_windows as windows
 from store.text.time_romance import ROMANCE
@@ -432,7 +432,7 @@ _ANY_GERMAN_UNIT = rf"(?:tage?n?|wochen?|monat[es]?n?|jahre?n?s?|wochenendes?|{_
 # "in the last week" is a time; "the last week" alone is one of many.
 _UNLED = "".join(rf"(?<!\b{word} )" for word in ("in", "over", "during", "within", "for", "from", "wahrend", "uber"))
 _NOT_ENGLISH = tuple(
-    re.compile(pattern)
+    lazy_pattern(pattern)
     for pattern in (
         rf"\b(?:{_LONG_WEEKDAYS}) (?:morning|afternoon|evening|night)s\b|\bborn on (?:{_LONG_WEEKDAYS})\b",
         r"\bhow (?:often|much|many)\b[^.?!]{0,60} in (?:an?|one) (?:day|week|month|year)\b",
@@ -471,7 +471,7 @@ _NOT_ENGLISH = tuple(
     )
 )
 _NOT_GERMAN = tuple(
-    re.compile(pattern)
+    lazy_pattern(pattern)
     for pattern in (
         (
             r"\b(?:am|gute[nrs]?|jede[nrms]?|der|den|dem|diese[nrm]?|eine[nsm]?|schone[nr]?|gegen|fruhen|nachste[nr]|jenem|"
@@ -492,7 +492,7 @@ _NOT_GERMAN = tuple(
     )
 )
 _NOT_CHINESE = tuple(
-    re.compile(pattern)
+    lazy_pattern(pattern)
     for pattern in (
         r"[上下本这]周(?=[期围口边岁刊报游])|[上下本这]月(?=[台球亮饼光票薪])|前天(?=津)|今天下(?=之|大)|哪\S{0,6}最近",
         r"今日头条|明日方舟|明日之后|明天会更好|昨日重现|今日(?:美|资)?(?:说法|资讯)|今天头条|明日香|明日花|昨日青空",
@@ -512,7 +512,7 @@ LANGUAGES: Final = (
     Language.of(_ENGLISH, _NOT_ENGLISH), Language.of(_GERMAN, _NOT_GERMAN), Language.of(_CHINESE, _NOT_CHINESE),
     *ROMANCE,
 )  # fmt: skip
-PAST = re.compile(
+PAST = lazy_pattern(
     r"\b(?:did|were|took|had|made|built|wrote|read|learned|learnt|finished|sold|won|lost|ran|got|\w{3,}ed"
     r"|hat|habe|haben|hatte|hatten|war|waren|wurde|wurden"
     r"|ai|as-tu|avons|etais|etait|etions|he|hice|hicimos|hizo|fui|fue|fuimos|estuve|tuve|fiz|fez|foi|estive|tive"

@@ -3,10 +3,10 @@
 "la semana pasada", "la semaine dernière" and "na semana passada" are a unit and a word for "last" in either order.
 """
 
-import re
 from datetime import date
 from typing import Final
 
+from core.lazy import lazy_pattern
 from store.text import time_windows as windows
 from store.text.dates import ROMANCE_MONTHS
 from store.text.time_rules import (
@@ -201,7 +201,7 @@ def _counted(parts: dict[str, str]) -> dict[str, str]:
 
 _HIER: Final = (simple("hier", rf"(?<!-)\bhier(?: {_DAY_PART}| au soir)?\b(?!-)", -1),)
 _NOT_MEANT: Final = tuple(
-    re.compile(pattern)
+    lazy_pattern(pattern)
     for pattern in (
         (
             rf"\b(?:cad[ao]|tod[oa]s (?:l?[oa]s )?|chaque|tous les|toutes les|los|les|aos|[aà]s|nos) "

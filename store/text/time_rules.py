@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from typing import Final, NamedTuple, Self
 
+from core.lazy import lazy_pattern
 from store.text import time_windows as windows
 from store.text.time_windows import Window
 
@@ -120,7 +121,7 @@ def calendar(today: date, parts: dict[str, str], number: int) -> list[Window]:
 
 def rule(needs: str, pattern: str, windows_of: Callable[[date, dict[str, str]], list[Window]], **options: bool) -> Rule:
     """Return a rule; every match contains one of the texts `needs`, which are separated by "|"."""
-    return Rule(re.compile(pattern), windows_of, tuple(needs.split("|")), **options)
+    return Rule(lazy_pattern(pattern), windows_of, tuple(needs.split("|")), **options)
 
 
 def simple(needs: str, pattern: str, number: int) -> Rule:

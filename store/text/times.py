@@ -14,6 +14,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from core.lazy import lazy_pattern
 from store.text import dates, languages
 from store.text.normalize import fold
 from store.text.time_expressions import LANGUAGES, PAST
@@ -26,9 +27,9 @@ MAX_READ: Final = 32
 """The number of expressions that are read in one text."""
 _MAX_MONTHS = 36
 _MASK = "\uffff"
-_ISO = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+_ISO = lazy_pattern(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
 _JOINS = frozenset("-_/")
-_CLAUSE_END = re.compile("[.!?;。！？；]")
+_CLAUSE_END = lazy_pattern("[.!?;。！？；]")
 
 
 class Times(NamedTuple):
@@ -247,11 +248,11 @@ def _clause(match: re.Match[str]) -> str:
 
 
 # Titles: text in quotation marks, and a time word with a capital letter inside a sentence ("Who sang Yesterday?").
-_TITLE_PARTS = re.compile(
+_TITLE_PARTS = lazy_pattern(
     r"""(?<!\w)'[^'\n]{1,60}'(?!\w)|"[^"\n]{1,60}"|“[^”\n]{1,60}”|„[^“”"\n]{1,60}[“”"]|‚[^'\n]{1,60}'"""
     r"|«[^»\n]{1,60}»|»[^«\n]{1,60}«|《[^》\n]{1,60}》|「[^」\n]{1,60}」"
 )
-_CAPITAL = re.compile(
+_CAPITAL = lazy_pattern(
     r"(?<=[a-z0-9,;] )(?:The )?(?:Day (?:After|Before) )?(?:Yesterday|Today|Tomorrow|Tonight)\b"
     r"|(?<=[a-z0-9,;] )(?:Last|This|Next|Every) (?:Week|Month|Year|Night|Weekend|Summer|Winter|Spring|Monday|Tuesday|"
     r"Wednesday|Thursday|Friday|Saturday|Sunday|Christmas)\b"
@@ -260,7 +261,7 @@ _CAPITAL = re.compile(
 )
 
 # "our band, Seven Weeks Ago": a number or the like and a word for a time, all with capital letters.
-_TITLE = re.compile(
+_TITLE = lazy_pattern(
     r"(?<=[\w,;] )(?:[A-Z]\w+ )+(?:Days?|Weeks?|Months?|Years?|Nights?|Mornings?) Ago\b"
     r"|(?<=[a-z,;] )(?:Mme|Mlle|Frau|Herr|Se[ñn]ora?|Sr|Sra|Mr|Mrs|Ms|Dr)\.? [A-Z]\w+"
     r"|(?<=& )(?:Heute|Gestern|Morgen|Hoy|Ayer|Hier|Demain|Tomorrow|Today)\b|(?<=叫)(?:星期|周)[一二三四五六日天]"
@@ -281,4 +282,4 @@ _TRIGGERS: Final = (
     "dimanche", "week-end", "récemment", "dia ", "le ", "navidad", "noël", "natal", "noche", "réveillon", "año",
     "jour de", "nouvel",
 )  # fmt: skip
-_HAN_TRIGGERS = re.compile("[天日晚早夜晨年周週星礼禮月近过過去后後前末号號旦诞誕节節庆慶五跨]")
+_HAN_TRIGGERS = lazy_pattern("[天日晚早夜晨年周週星礼禮月近过過去后後前末号號旦诞誕节節庆慶五跨]")

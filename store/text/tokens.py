@@ -10,7 +10,6 @@ A prefix marks the kind of a token:
 - stop words (`w:the`) and signs (`s:->`, `c:>`), looked up only by queries without other tokens.
 """
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
@@ -18,6 +17,7 @@ from functools import cache, lru_cache, partial
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from core.lazy import lazy_pattern
 from store.text import dates, languages, stems
 from store.text.normalize import FLAG_LETTERS, PICTURE, SKIN_TONES, UNSPACED, WORD, characters, fold
 
@@ -36,34 +36,34 @@ _LANGUAGE_CHARS = 400  # of a text, tell its language
 _STOP_PREFIXES = ("w:", "s:", "c:")
 _DAY_PREFIXES = ("d:", "md:")
 
-_SCAN = re.compile(
+_SCAN = lazy_pattern(
     rf"(?P<unspaced>[{UNSPACED}]+)"
     rf"|(?P<word>[{WORD}]+(?:(?:[._@'&-]|(?<=\d)[,:](?=\d))[{WORD}]+)*(?:\+\+|\#)?)"
     rf"|(?P<picture>[{FLAG_LETTERS}]{{2}}|[{PICTURE}][{SKIN_TONES}]?(?:\u200d[{PICTURE}][{SKIN_TONES}]?)*)"
     r"|(?P<signs>[^\w\s]|_)",
 )
-_SIGNS = re.compile(rf"[^\s{WORD}{UNSPACED}{PICTURE}\u200d]+")
-_SEPARATORS = re.compile(r"[._@&:+#-]+")
-_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
-_VERSION = re.compile(r"[a-z]{0,16}(\d{1,4}(?:\.\d{1,4}){1,2})")
-_JOINABLE = re.compile(
+_SIGNS = lazy_pattern(rf"[^\s{WORD}{UNSPACED}{PICTURE}\u200d]+")
+_SEPARATORS = lazy_pattern(r"[._@&:+#-]+")
+_NUMBER = lazy_pattern(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_YEAR = lazy_pattern(r"(?:19|20)\d\d")
+_ORDINAL = lazy_pattern(r"(\d+)(?:st|nd|rd|th)")
+_VERSION = lazy_pattern(r"[a-z]{0,16}(\d{1,4}(?:\.\d{1,4}){1,2})")
+_JOINABLE = lazy_pattern(
     r"(?=.{3,24}$)[a-z]+(?:[-_'][a-z0-9]+){1,2}|(?=.{3,24}$)[a-z0-9]+\.(?:js|ts|io|ai|net)|[a-z]{1,2}(?:\.[a-z]){1,4}"
 )
-_UNSPACED = re.compile(f"[{UNSPACED}]")
-_CAMEL = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z]+(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z])[A-Za-z0-9]*")
-_INNER_CAPITAL = re.compile(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
-_CAMEL_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]{2,}")
-_ACRONYM = re.compile(r"\b(?:US|IT|WHO)(?:A\b|\b(?!['\u2019]))|\bU\.S\.(?:A\.)?")
-_ACCENTED_WORD = re.compile(
+_UNSPACED = lazy_pattern(f"[{UNSPACED}]")
+_CAMEL = lazy_pattern(r"(?<![A-Za-z0-9_])[A-Za-z]+(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z])[A-Za-z0-9]*")
+_INNER_CAPITAL = lazy_pattern(r"[A-Z](?:(?<=[a-z0-9][A-Z])|(?<=[A-Z][A-Z])(?=[a-z]))")
+_CAMEL_PARTS = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]{2,}")
+_ACRONYM = lazy_pattern(r"\b(?:US|IT|WHO)(?:A\b|\b(?!['\u2019]))|\bU\.S\.(?:A\.)?")
+_ACCENTED_WORD = lazy_pattern(
     "(?<![a-z\u00c0-\u024f\u1e00-\u1eff])"  # else each letter of a long word begins a search
     "[a-z\u00c0-\u024f\u1e00-\u1eff]*[\u00e0-\u024f\u1e00-\u1eff][a-z\u00c0-\u024f\u1e00-\u1eff]*"
 )
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 _WRITTEN_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
 _ORDINALS = {str(number): written for number, written in enumerate(_WRITTEN_ORDINALS.split(), start=1)}
-_PIECES = re.compile(r"\d+|\D+")
+_PIECES = lazy_pattern(r"\d+|\D+")
 _CLITICS = frozenset({"s", "d", "m", "t", "ll", "re", "ve"})
 # Stop words of Chinese queries: single characters and pairs.
 _CHINESE_STOP_WORDS = (

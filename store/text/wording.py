@@ -3,21 +3,22 @@
 import re
 import unicodedata
 from collections.abc import Set
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
+from core.lazy import lazy_pattern
 from store.text import languages
 from store.text.normalize import UNSPACED, WORD, fold
 from store.text.stems import stems
 from store.text.tokens import STOP_WORDS
 
 _END_OF_SENTENCE: Final = " .!?。！？…"
-_WORDS = re.compile(f"(?P<unspaced>[{UNSPACED}])|(?P<word>[{WORD}]+(?:[.'-][{WORD}]+)*)")
-_RAW_WORDS = re.compile("[\u2e80-\uffff]|[^\\W\u2e80-\uffff]{2,}")
-_NAME = re.compile(r"(?<=[^\W_] )[A-ZÄÖÜ][\w'-]+|[A-Z]{2,}\w*")
-_HAS_NUMBER = re.compile(r"\d|[零一二三四五六七八九十百千万亿]")
-_QUESTION_MARK = re.compile(r"[?？]\s*[\"'”’」』)）]*\s*$")
-_SENTENCE = re.compile(r"[^.!?。！？;；\n]+(?:[.](?=\w)[^.!?。！？;；\n]+)*[.!?。！？;；\n]*")
+_WORDS = lazy_pattern(f"(?P<unspaced>[{UNSPACED}])|(?P<word>[{WORD}]+(?:[.'-][{WORD}]+)*)")
+_RAW_WORDS = lazy_pattern("[\u2e80-\uffff]|[^\\W\u2e80-\uffff]{2,}")
+_NAME = lazy_pattern(r"(?<=[^\W_] )[A-ZÄÖÜ][\w'-]+|[A-Z]{2,}\w*")
+_HAS_NUMBER = lazy_pattern(r"\d|[零一二三四五六七八九十百千万亿]")
+_QUESTION_MARK = lazy_pattern(r"[?？]\s*[\"'”’」』)）]*\s*$")
+_SENTENCE = lazy_pattern(r"[^.!?。！？;；\n]+(?:[.](?=\w)[^.!?。！？;；\n]+)*[.!?。！？;；\n]*")
 
 _WH: Final = (
     "what|when|where|who|whom|whose|which|why|how|wann|wo|woher|wohin|wer|wen|wem|wessen|was|wie|wieviel|warum|wieso|"
@@ -29,14 +30,14 @@ _OPENING: Final = (
     r"remind me|"
     r"tell me|(?:do|can|could) you (?:know|remember|tell me|remind me)|i forgot|again)[\s,.:!]+){0,3}"
 )
-_WH_QUESTION = re.compile(rf"{_OPENING}(?:{_WH})(?:'?s|'re)?\b", re.IGNORECASE)
-_YES_NO_QUESTION = re.compile(
+_WH_QUESTION = lazy_pattern(rf"{_OPENING}(?:{_WH})(?:'?s|'re)?\b", re.IGNORECASE)
+_YES_NO_QUESTION = lazy_pattern(
     rf"{_OPENING}(?:is|are|was|were|am|do|does|did|have|has|had|can|could|will|would|should|shall|may|ist|sind|war|hat|"
     r"habe|haben|kann|kannst|wird|soll|gibt|hast|bist|bin)\s+(?:i|you|he|she|it|we|they|my|your|his|her|our|their|the|an?|"
     r"this|that|these|those|there|any|ich|du|er|sie|es|wir|mein\w*|dein\w*|unser\w*|der|die|das|ein\w*)\b",
     re.IGNORECASE,
 )
-_CHINESE_QUESTION = re.compile(
+_CHINESE_QUESTION = lazy_pattern(
     "什么|什麼|谁|誰|哪|几|幾|多少|多大|多久|多远|多高|多重|怎么|怎麼|怎样|为什么|為什麼|何时|如何|"
     "是不是|有没有|能不能|会不会|要不要|吗|嗎"
 )
@@ -52,15 +53,14 @@ oder zu zum zur im am in von vom mit für fur auf bei nach doch mal noch bitte m
 weißt weisst any anything anyone anybody something someone ever wann wo wer wen wem was wie warum welche welcher
 welches
 """
-_FILLER = frozenset(stems(fold(word))[0] for word in _FILLER_WORDS.split())
-_NEARLY = re.compile(r"\b(?:nearly|almost|beinahe|fast|casi|presque|quase)\b|差点|几乎")
+_NEARLY = lazy_pattern(r"\b(?:nearly|almost|beinahe|fast|casi|presque|quase)\b|差点|几乎")
 _OWNER_WORDS = """
 my your his her their mein meine meinem meinen meiner dein deine sein seine ihr ihre mi mis tu tus su sus mon ma mes
 ton ta tes meu minha meus minhas teu tua seu sua 我 你 他 她
 """
 _OWNERS = frozenset(_OWNER_WORDS.split())
-_NOT = re.compile(r"\b\w+n't\b")
-_NEGATION = re.compile(
+_NOT = lazy_pattern(r"\b\w+n't\b")
+_NEGATION = lazy_pattern(
     r"\b(?:not|no|never|none|neither|nor|without|cannot|unable|nicht|kein\w*|nie|niemals|ohne|pas|jamais|aucune?|sans|n[aã]o|"
     r"nunca|jam[aá]s|sin|sem|ning[uú]n\w*|nenhum\w*)\b|n['’]t\b|[不没沒别別未无無非]",
     re.IGNORECASE,
@@ -72,11 +72,11 @@ very sounds all done danke dank vielen schön ja nein gut super prima klar alles
 oui non gracias si sí vale hola ciao grazie
 """
 _ACKNOWLEDGMENTS = frozenset(_ACKNOWLEDGMENT_WORDS.split())
-_CHINESE_ACKNOWLEDGMENT = re.compile(
+_CHINESE_ACKNOWLEDGMENT = lazy_pattern(
     "(?:好的?|嗯+|哦+|噢|谢谢(?:你|您|啦|了)?|謝謝(?:你|您)?|多谢|感谢|收到|知道了?|了解|明白了?|是的?|对的?|行|可以|不客气|你好|"
     "您好|再见|拜拜|哈+|没事|没问题|没关系|はい|ありがとう(?:ございます)?|了|啦|啊|呀|吧|！|，|。|～|\\s)+"
 )
-_NO_ANSWER = re.compile(
+_NO_ANSWER = lazy_pattern(
     r"\b(?:i(?:'m| am)? (?:not (?:sure|certain)|(?:do not|don't|dont) (?:know|remember|recall|have)|"
     r"have no (?:idea|record))|no idea|let me (?:look|check|see|think)|wei(?:ß|ss) ich nicht|ich wei(?:ß|ss)|"
     r"nicht sicher|keine ahnung|lass mich|ich schaue?)\b|"
@@ -111,7 +111,7 @@ lembrar acho momento
 _CHINESE_ASKING: Final = frozenset(
     "没有找到相关记录信息不知道清楚确定抱歉查询资料提过说记得题暂无目前法关于内容能帮您一下到任何还"
 )
-_GENERAL: Final = re.compile(
+_GENERAL: Final = lazy_pattern(
     r"\b(?:usually|generally|typically|often|mostly|(?:most|many) \w+s\b|it depends|in general|oft|meistens?"
     r"|normalerweise|in der regel|viele \w+|normalmente|por lo general|generalmente|muchos|depende|souvent|en general"
     r"|generalement|habituellement|beaucoup de|geralmente|muitos)\b|通常|一般|常见|很多|往往|请咨询|取决于"
@@ -119,7 +119,7 @@ _GENERAL: Final = re.compile(
 """A reply that says what is usual does not say what is so with the person."""
 _PARTICLE_WORDS = "on off up down in out no not never always yes"
 _PARTICLES: Final = frozenset(_PARTICLE_WORDS.split())
-_OFFER: Final = re.compile(
+_OFFER: Final = lazy_pattern(
     r"(?:let me|would you|do you (?:want|mean)|shall i|should i|(?:can|could) you|please|try|maybe|perhaps|"
     r"i(?:'ll| can| will)|if you|tell me|wenn du|sag|soll ich|vielleicht|bitte|si quieres|dime|quieres|si tu|dis-moi|"
     r"veux-tu|se quiser|quer que|me diga|fragen sie|wenden sie|consultez?|demandez|如果|请|你可以|您可以|要不要)\b",
@@ -212,7 +212,7 @@ def _content_word(word: str, language: str = languages.ENGLISH) -> str:
     if word in STOP_WORDS or len(word) < 2 or word in languages.STOP_WORDS_OF.get(language, ()):
         return ""
     base = stems(word)[0]
-    return "" if base in _FILLER else base
+    return "" if base in _known().filler else base
 
 
 def names_in(text: str) -> set[str]:
@@ -267,10 +267,12 @@ def _is_empty_sentence(text: str, query: str, *, is_reply: bool) -> bool:
     if not said.numbers <= wanted.numbers:
         return False
     new = {
-        word for word in _added(said.words, wanted.words) if word not in _MEANINGLESS and word not in _CHINESE_ASKING
+        word
+        for word in _added(said.words, wanted.words)
+        if word not in _known().meaningless and word not in _CHINESE_ASKING
     }
     if not new:
-        is_asking = not said.words.isdisjoint(_MEANINGLESS) or is_question(text)
+        is_asking = not said.words.isdisjoint(_known().meaningless) or is_question(text)
         is_answer = not is_open_question(query) or bool(_short_words(text) - _short_words(query))
         return is_reply or is_asking or not is_answer
     return repeats_question(text, query) or (is_reply and _knows_nothing(text, new))
@@ -283,7 +285,7 @@ def _knows_nothing(text: str, new: Set[str]) -> bool:
     negation = _NEGATION.search(text)
     if negation is None or not wording(text[negation.end() :]).names.isdisjoint(new):
         return False
-    return not (wording(text).words | _characters(text)).isdisjoint(_KNOWING) or is_no_answer(text)
+    return not (wording(text).words | _characters(text)).isdisjoint(_known().knowing) or is_no_answer(text)
 
 
 def is_open_question(text: str) -> bool:
@@ -362,14 +364,18 @@ def _differs(one: Wording, other: Wording, more: Set[str], others: Set[str]) -> 
     """Return True if two texts differ in what makes two facts; `more` and `others` are the words of one of them."""
     if one.is_negated != other.is_negated or one.numbers != other.numbers:
         return True
-    if (one.words - other.words) & one.names - _NEUTRAL or (other.words - one.words) & other.names - _NEUTRAL:
+    neutral = _known().neutral
+    if (one.words - other.words) & one.names - neutral or (other.words - one.words) & other.names - neutral:
         return True
     if not (one.owners <= other.owners or other.owners <= one.owners) and one.owners and other.owners:
         return True
-    relations = [{_RELATIONS[word] for word in part if word in _RELATIONS} for part in (more, others)]
+    relation_of = _known().relations
+    relations = [{relation_of[word] for word in part if word in relation_of} for part in (more, others)]
     if relations[0] and relations[1] and relations[0] != relations[1]:
         return True
-    is_exact = any(word in _TIMES or word in _MODIFIERS or any(map(str.isdigit, word)) for word in more | others)
+    is_exact = any(
+        word in _known().times or word in _MODIFIERS or any(map(str.isdigit, word)) for word in more | others
+    )
     return is_exact or _has_other_name(one, other)
 
 
@@ -392,27 +398,42 @@ def _is_replaced(more: Set[str], others: Set[str], one: Wording, other: Wording)
 
 def _telling(words: frozenset[str], query: Wording) -> set[str]:
     """Return the words without those that tell no fact; characters of the query tell none either."""
+    known = _known()
     return {
         word
         for word in words
         if word in _MODIFIERS
         or not (
-            word in _NEUTRAL
-            or word in _RELATIONS
+            word in known.neutral
+            or word in known.relations
             or word in _CHINESE_NEUTRAL
             or (word >= "\u2e80" and word in query.words)
         )
     }
 
 
+class _Vocabulary(NamedTuple):
+    """Word lists as stems. `relations` tells which of the words name the same kind of person."""
+
+    filler: frozenset[str]
+    knowing: frozenset[str]
+    meaningless: frozenset[str]
+    neutral: frozenset[str]
+    times: frozenset[str]
+    relations: dict[str, int]
+
+
+@cache
+def _known() -> _Vocabulary:
+    return _Vocabulary(
+        _stems_of(_FILLER_WORDS),
+        _stems_of(_KNOWING_WORDS) | frozenset("知道记找清楚确定录信息查资料提"),
+        _stems_of(_KNOWING_WORDS + _ASKING_WORDS),
+        _stems_of(_NEUTRAL_WORDS),
+        _stems_of(_TIME_WORDS),
+        {stem: number for number, words in enumerate(_RELATION_WORDS.split("|")) for stem in _stems_of(words)},
+    )
+
+
 def _stems_of(words: str) -> frozenset[str]:
     return frozenset(stems(fold(word))[0] for word in words.split())
-
-
-_KNOWING: Final = _stems_of(_KNOWING_WORDS) | frozenset("知道记找清楚确定录信息查资料提")
-_MEANINGLESS: Final = _stems_of(_KNOWING_WORDS + _ASKING_WORDS)
-_NEUTRAL: Final = _stems_of(_NEUTRAL_WORDS)
-_TIMES: Final = _stems_of(_TIME_WORDS)
-_RELATIONS: Final = {
-    stem: number for number, words in enumerate(_RELATION_WORDS.split("|")) for stem in _stems_of(words)
-}

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from accounts.audit import Actor
 from accounts.services import find_user
-from agents.mcp.server import Workers, build, current, is_list_complete, unreadable
+from agents.mcp.server import build, current, is_list_complete, unreadable
+from agents.threads import Workers
 from agents.tools.caller import caller_for
 from core.errors import GatewayError
 from core.messages import MANAGE

@@ -42,6 +42,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         plan = self.plan(**options)
         serving.check(plan)
+        serving.require_local_model()
         serving.run(plan)
 
     def plan(

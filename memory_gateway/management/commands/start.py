@@ -1,5 +1,6 @@
 """`manage.py start`: prepare the database and run the server."""
 
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -7,7 +8,7 @@ from django.core.management import call_command
 from django.db import connections
 
 from memory_gateway.management.commands import serve
-from memory_gateway.server import serving
+from memory_gateway.server import preparation, serving
 
 
 class Command(serve.Command):
@@ -19,11 +20,16 @@ class Command(serve.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         plan = self.plan(**options)
-        serving.check_before_migration(plan)
         listener = serving.listen(plan)
-        call_command("migrate", verbosity=0)
-        serving.check(plan)
-        call_command("rebuild", quiet=True)
-        call_command("ensure_operator", host=plan.host, port=listener.getsockname()[1])
-        connections.close_all()
+        preparation.run_apart(partial(_prepare, plan, port=listener.getsockname()[1]))
+        serving.require_local_model()
         serving.run(plan, listener)
+
+
+def _prepare(plan: serving.Plan, port: int) -> None:
+    serving.check_before_migration(plan)
+    call_command("migrate", verbosity=0)
+    serving.check(plan)
+    call_command("rebuild", quiet=True)
+    call_command("ensure_operator", host=plan.host, port=port)
+    connections.close_all()

@@ -15,7 +15,7 @@ from core.background.leases import release_all
 from core.errors import GatewayError
 from memories.services import search_log
 from memory_gateway.metrics import serve_worker
-from memory_gateway.server.serving import require_database, require_shared_database
+from memory_gateway.server.serving import require_database, require_local_model, require_shared_database
 from operations import worker
 from operations.commands import stop_on_signals, whole_number
 
@@ -53,6 +53,7 @@ class Command(BaseCommand):
             raise CommandError(f"--queues must name one or more of {', '.join(tasks.QUEUES)}.")
         require_shared_database("worker")
         require_database()
+        require_local_model()
         _serve_metrics(metrics)
         tasks.limit_to(chosen, concurrency)
         monitoring.start()
