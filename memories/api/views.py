@@ -250,7 +250,7 @@ class MemoryViewSet(ViewSet):
     )
     @conditional
     def override(self, request: Request, memory_id: str) -> Response:
-        """Replace the text, the category or the importance of a memory, or set when it expires.
+        """Replace the text, the category or the importance of a memory, its tags or metadata, or when it expires.
 
         The original text stays in its history.
         """
@@ -270,6 +270,8 @@ class MemoryViewSet(ViewSet):
                 override = decisions.override(principal.user_pk, ref, values, actor=actor)
             if (expires_at := given_expiry(body)) is not KEPT:
                 decisions.set_expiry(principal.user_pk, ref, expires_at, actor=actor)
+            if labels := body.labels():
+                decisions.set_labels(principal.user_pk, ref, labels, actor=actor)
             etag = etag_of(read())
         override_id = override and override.override_id
         answer = {"memory_id": memory_id, "override_id": override_id, "status": "active", **copies}

@@ -30,7 +30,7 @@ from core.messages import Translatable as _
 from engines.registry import get_engine
 from memories.models import Override, OverrideRevision, Tombstone
 from memories.services import incognito, lookup
-from memories.services.hygiene import own_text
+from memories.services.hygiene import own_data, own_text
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
 from store import browse, derived_memories, writes
@@ -156,6 +156,21 @@ def set_expiry(user_pk: UUID, ref: MemoryRef, expires_at: datetime | None, *, ac
         if expires_at != memory.expires_at:
             decider.set_expiry([memory.row], expires_at)
             record(actor, "memory.set_expiry", memory.memory_id, user_id=memory.owner.user_id)
+
+
+def set_labels(user_pk: UUID, ref: MemoryRef, labels: Mapping[str, Any], *, actor: Actor) -> None:
+    """Replace the tags or the metadata of a memory, by their names in its payload; empty ones are removed.
+
+    Raises: `NotFound`, `Conflict` for a deleted memory.
+    """
+    cleaned = own_data(labels)
+    with _locked_memory(user_pk, ref, actor) as (decider, memory):
+        lookup.require_active(memory)
+        changed = decider.set_labels(memory.row, cleaned)
+        if changed:
+            owner = memory.owner
+            record(actor, "memory.override", memory.memory_id, user_id=owner.user_id, detail={"fields": changed})
+            publish("memory.overridden", user_pk, **owner.scope, memory_ids=[memory.memory_id])
 
 
 def _deleted_together(owner: Owner, tombstone: Tombstone) -> list[Tombstone]:
@@ -634,6 +649,18 @@ class _Decider:
         for memory in found:
             memory.expires_at = expires_at
         writes.save(self.owner, found, ["expires_at"])
+
+    def set_labels(self, row: int, labels: Mapping[str, Any]) -> list[str]:
+        """Replace tags or metadata in the payload of a memory; return the names of those that differ."""
+        memory = Memory.objects.select_for_update().get(owned_by(self.owner), pk=row)
+        changed = sorted(
+            name for name, value in labels.items() if (memory.payload.get(name) or None) != (value or None)
+        )
+        if changed:
+            kept = {name: value for name, value in memory.payload.items() if name not in labels}
+            memory.payload = kept | {name: value for name, value in labels.items() if value}
+            writes.save(self.owner, [memory], ["payload"])
+        return changed
 
     def overrides(self, memories: Iterable[StoredMemory]) -> dict[str, tuple[Override, int]]:
         """Return the active overrides by memory id, each with the number of its last revision. One statement."""

@@ -183,3 +183,43 @@ def test_a_permanent_deletion_removes_the_overrides(alice: Person, storage: Any)
     override_memory(alice, hit["id"], override_text="Payment within sixty days.")
     purge_resource(alice, resource["resource_id"])
     assert not Override.objects.exists()
+
+
+def test_tags_and_metadata_are_replaced_and_found_by_filters(alice: Person, bob: Person) -> None:
+    say(alice, "chat:c1", "the car is red")
+    memory_id = id_of("the car is red")
+    before = call(alice, "get", f"/memories/{memory_id}")
+    override_memory(alice, memory_id, tags=[" garage ", "garage"], metadata={"plate": "B-17"})
+    override_memory(bob, memory_id, status=404, tags=["mine"])
+    answer = call(alice, "get", f"/memories/{memory_id}")
+    assert answer["memory"] == before["memory"] | {"tags": ["garage"], "metadata": {"plate": "B-17"}}
+    found = [
+        texts(search(alice, "car", **ALL_MEMORIES, filters=filters))
+        for filters in ({"tags": ["garage"]}, {"metadata.plate": "B-17"}, {"metadata.plate": "B-18"})
+    ]
+    assert found == [["the car is red"], ["the car is red"], []]
+    override_memory(alice, memory_id, metadata={"plate": "B-18"})
+    override_memory(alice, memory_id, tags=None)
+    answer = call(alice, "get", f"/memories/{memory_id}")
+    assert answer["memory"] == before["memory"] | {"metadata": {"plate": "B-18"}}
+    assert texts(search(alice, "car", **ALL_MEMORIES, filters={"tags": ["garage"]})) == []
+    changes = AuditEvent.objects.filter(action="memory.override").order_by("pk")
+    assert [event.detail for event in changes] == [
+        {"fields": ["metadata", "tags"]},
+        {"fields": ["metadata"]},
+        {"fields": ["tags"]},
+    ]
+    override_memory(alice, memory_id, tags=None)
+    assert changes.count() == 3
+
+
+def test_the_new_tags_and_metadata_are_checked_and_masked(alice: Person, settings: Any) -> None:
+    say(alice, "chat:c1", "the car is red")
+    memory_id = id_of("the car is red")
+    for fields, name in (({"tags": ["x"] * 33}, "tags"), ({"metadata": {"a": {"b": {"c": {}}}}}, "metadata")):
+        assert override_memory(alice, memory_id, status=422, **fields)["errors"][0]["field"].startswith(name)
+    settings.MEMORY_GATEWAY_REDACT = frozenset({"secrets"})
+    override_memory(alice, memory_id, metadata={"note": "password=hunter2secret"})
+    assert "hunter2" not in str(call(alice, "get", f"/memories/{memory_id}"))
+    call(alice, "delete", f"/memories/{memory_id}")
+    override_memory(alice, memory_id, status=409, tags=["x"])

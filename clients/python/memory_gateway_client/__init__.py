@@ -1,5 +1,6 @@
 """Python client of Memory Gateway: `Client`, and `AsyncClient` for asyncio."""
 
+from memory_gateway_client.calls import NEVER
 from memory_gateway_client.client import AsyncClient, Client
 from memory_gateway_client.errors import (
     Conflict,
@@ -26,6 +27,7 @@ from memory_gateway_client.webhooks import InvalidWebhook, WebhookEvent, verify_
 __version__ = "0.1.0"
 
 __all__ = [
+    "NEVER",
     "AsyncClient",
     "Client",
     "Conflict",

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import Any, BinaryIO, Final, Generic, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -16,6 +17,9 @@ from memory_gateway_client.errors import InvalidAnswer
 
 T = TypeVar("T")
 V = TypeVar("V", bound=Versioned)
+
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
+"""The `expires_at` of what does not expire: it takes away a former time."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +96,16 @@ def call(
         path.format(**quoted),
         parse,
         params=_present(params or {}),
-        body=None if body is None else to_jsonable_python(_present(body), exclude_none=True),
+        body=None if body is None else _document(body),
         headers=_present(headers or {}),
         upload=upload,
         is_idempotent=method not in {"POST", "PATCH"} if is_idempotent is None else is_idempotent,
     )
+
+
+def _document(body: Mapping[str, Any]) -> dict[str, Any]:
+    document: dict[str, Any] = to_jsonable_python(_present(body), exclude_none=True)
+    return document | {name: None for name, value in body.items() if value == NEVER}
 
 
 def _present(fields: Mapping[str, T | None]) -> dict[str, T]:

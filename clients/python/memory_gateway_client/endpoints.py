@@ -199,10 +199,12 @@ class Memories(Group[S]):
         category: models.Category | None = None,
         importance: float | None = None,
         expires_at: datetime | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
         copies: bool | None = None,
         if_match: str | None = None,
     ) -> Call[models.Override]:
-        """Replace the text, the category or the importance of a memory, or set when it expires.
+        """Replace the text, the category or the importance of a memory, its tags or metadata, or when it expires.
 
         `if_match`, also of other changes, is the `etag` that `get` returned: raises `PreconditionFailed` if the memory
         was changed since.
@@ -218,6 +220,8 @@ class Memories(Group[S]):
                 "category": category,
                 "importance": importance,
                 "expires_at": expires_at,
+                "tags": tags,
+                "metadata": metadata,
                 "copies": copies,
             }
             | self._scope,

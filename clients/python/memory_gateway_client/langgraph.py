@@ -8,7 +8,8 @@ import asyncio
 import json
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, Final
 
@@ -22,16 +23,23 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
+    TTLConfig,
     validate_op_namespace,
 )
 
+from memory_gateway_client.calls import NEVER
 from memory_gateway_client.client import Client
+from memory_gateway_client.errors import Conflict, NotFound
 from memory_gateway_client.models import Memory, Message
 
 AGENT_ID: Final = "langgraph"
 MAX_HITS: Final = 100
 MAX_SESSION_ID_CHARS: Final = 128
 MAX_VALUE_CHARS: Final = 100_000
+TTL: Final = "langgraph_ttl"
+"""The minutes that an item lasts, in its metadata: reads that refresh it need them."""
+UNINDEXED: Final = "langgraph:unindexed"
+"""The tag of items that no query finds."""
 
 _Namespace = tuple[str, ...]
 _OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
@@ -47,16 +55,19 @@ _OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 class MemoryGatewayStore(BaseStore):
     """A store whose items are memories of the client's user, in the application `langgraph`.
 
-    Memories cannot keep these, which raise `NotImplementedError`:
+    A `ttl` in minutes becomes the expiry of the memory, which its person sees. `index=False` keeps an item out of
+    queries; a list of fields indexes the whole value. Memories cannot keep these, which raise `NotImplementedError`:
 
-    - `ttl`, and an `index` other than None: every value is indexed as a whole
     - values whose JSON has more than 100,000 characters
     - names with more than 116 characters (labels, a period between two of them, and the key), or with unprintable ones
     - hits of a `query` beyond the first 100, before `filter` applies
     - any item while the gateway's engine is EverOS, which rewrites texts
     """
 
-    def __init__(self, client: Client, *, app_id: str = "langgraph") -> None:
+    supports_ttl = True
+
+    def __init__(self, client: Client, *, app_id: str = "langgraph", ttl: TTLConfig | None = None) -> None:
+        self.ttl_config = ttl
         self._client = client.in_scope(app_id)
         self._is_checked = False
 
@@ -65,10 +76,10 @@ class MemoryGatewayStore(BaseStore):
         ops = list(ops)
         for op in ops:
             validate_op_namespace(op)
-        writes = {_session_id(op.namespace, op.key): _text(op) for op in ops if isinstance(op, PutOp)}
+        writes = {_session_id(op.namespace, op.key): (op, _text(op)) for op in ops if isinstance(op, PutOp)}
         results = [self._read(op) for op in ops]
-        for session_id, text in writes.items():
-            self._write(session_id, text)
+        for session_id, (op, text) in writes.items():
+            self._write(session_id, op, text)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -78,21 +89,39 @@ class MemoryGatewayStore(BaseStore):
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
             found = next(self._client.memories.list(session_id=_session_id(op.namespace, op.key)), None)
-            return None if found is None else self._item(found)
+            return None if found is None else self._item(found, is_refreshed=op.refresh_ttl)
         if isinstance(op, SearchOp):
             return self._search(op)
         return self._namespaces(op) if isinstance(op, ListNamespacesOp) else None
 
-    def _write(self, session_id: str, text: str | None) -> None:
+    def _write(self, session_id: str, op: PutOp, text: str | None) -> None:
         versions = list(self._client.memories.list(session_id=session_id))
         if text is None:
             for memory in versions:
                 self._client.memories.delete(memory.id)
-        elif versions:
-            self._client.memories.update(versions[0].id, text)
+            return
+        expires_at = None if op.ttl is None else datetime.now(UTC) + timedelta(minutes=op.ttl)
+        metadata = {} if op.ttl is None else {TTL: op.ttl}
+        tags = [UNINDEXED] if op.index is False else []
+        if versions:
+            latest = versions[0]
+            self._client.memories.update(
+                latest.id,
+                text,
+                expires_at=expires_at or NEVER,
+                metadata={name: value for name, value in (latest.metadata or {}).items() if name != TTL} | metadata,
+                tags=[tag for tag in latest.tags or () if tag != UNINDEXED] + tags,
+            )
         else:
             self._require_embedded_engine()
-            message = Message(sender_id=AGENT_ID, role="assistant", content=text)
+            message = Message(
+                sender_id=AGENT_ID,
+                role="assistant",
+                content=text,
+                expires_at=expires_at,
+                metadata=metadata or None,
+                tags=tags or None,
+            )
             self._client.sessions.add(session_id, [message])
 
     def _require_embedded_engine(self) -> None:
@@ -106,7 +135,8 @@ class MemoryGatewayStore(BaseStore):
             raise NotImplementedError(f"A query returns its first {MAX_HITS} hits: lower limit or offset.")
         found = self._hits(op.query, prefix) if op.query else self._all(prefix)
         matching = (pair for pair in found if _matches(_value(pair[0].text), op.filter or {}))
-        return [self._item(memory, score) for memory, score in islice(matching, op.offset, op.offset + op.limit)]
+        page = islice(matching, op.offset, op.offset + op.limit)
+        return [self._item(memory, score, is_refreshed=op.refresh_ttl) for memory, score in page]
 
     def _all(self, prefix: str) -> Iterator[tuple[Memory, None]]:
         seen = set()
@@ -121,14 +151,20 @@ class MemoryGatewayStore(BaseStore):
             scope=["all_user_memory"],
             top_k=MAX_HITS,
             include_profile=False,
-            filters={"session_id": {"gte": prefix, "lt": f"{prefix}\U0010ffff"}},
+            fold=False,
+            filters={"session_id": {"gte": prefix, "lt": f"{prefix}\U0010ffff"}, "tags": {"none": [UNINDEXED]}},
         )
         for hit in answer.results:
             memory = self._client.memories.get(hit.id).memory
             if memory.deleted_at is None:  # not deleted since the search
                 yield memory, hit.score
 
-    def _item(self, memory: Memory, score: float | None = None) -> SearchItem:
+    def _item(self, memory: Memory, score: float | None = None, *, is_refreshed: bool) -> SearchItem:
+        minutes = (memory.metadata or {}).get(TTL)
+        if is_refreshed and memory.expires_at is not None and isinstance(minutes, int | float):
+            with suppress(Conflict, NotFound):  # it was deleted, or has ended, since it was read
+                expires_at = datetime.now(UTC) + timedelta(minutes=minutes)
+                self._client.memories.update(memory.id, expires_at=expires_at)
         created = updated = datetime.fromtimestamp(memory.timestamp_ms / 1000, tz=UTC)
         if memory.override_id is not None:
             changes = self._client.memories.get(memory.id).history
@@ -158,8 +194,6 @@ def _name(session_id: str) -> tuple[_Namespace, str]:
 
 
 def _text(op: PutOp) -> str | None:
-    if op.ttl is not None or op.index is not None:
-        raise NotImplementedError("The gateway keeps no ttl, and it indexes every value as a whole.")
     text = None if op.value is None else json.dumps(op.value, ensure_ascii=False)
     if text is not None and len(text) > MAX_VALUE_CHARS:
         raise NotImplementedError(f"The JSON of a value has at most {MAX_VALUE_CHARS} characters, not {len(text)}.")
@@ -174,15 +208,21 @@ def _value(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"text": text}
 
 
-def _matches(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
-    """Return True if the value fulfills all conditions. An absent field is None, which no number compares with."""
-    for name, condition in conditions.items():
-        is_comparison = isinstance(condition, dict) and any(key.startswith("$") for key in condition)
-        for key, operand in (condition if is_comparison else {"$eq": condition}).items():
-            found = value.get(name)
-            if (found is None and key not in {"$eq", "$ne"}) or not _OPERATORS[key](found, operand):
-                return False
-    return True
+def _matches(found: Any, condition: Any) -> bool:
+    """Return True if a value fulfills a condition; objects and lists hold conditions for their parts."""
+    if isinstance(condition, dict) and any(key.startswith("$") for key in condition):
+        return all(_compares(found, key, operand) for key, operand in condition.items())
+    if isinstance(condition, dict):
+        return isinstance(found, dict) and all(_matches(found.get(key), part) for key, part in condition.items())
+    if isinstance(condition, list | tuple):
+        is_as_long = isinstance(found, list) and len(found) == len(condition)
+        return is_as_long and all(_matches(*pair) for pair in zip(found, condition, strict=True))
+    return bool(found == condition)
+
+
+def _compares(found: Any, key: str, operand: Any) -> bool:
+    """Compare a value by an operator. An absent field is None, which no number compares with."""
+    return (found is not None or key in {"$eq", "$ne"}) and _OPERATORS[key](found, operand)
 
 
 def _is_at(condition: MatchCondition, namespace: _Namespace) -> bool:

@@ -43,6 +43,6 @@ def python_with_frameworks() -> Path:
 
 @pytest.mark.slow
 def test_the_adapters_with_their_frameworks() -> None:
-    tests = [TESTS / "test_live.py", "-k", "store or session or example"]
+    tests = [TESTS / "test_live.py", "-k", "store or session or example or ttl or index"]
     said = run(python_with_frameworks(), "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-q", *tests)
     assert "skipped" not in said, said[-3000:]

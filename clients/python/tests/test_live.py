@@ -32,7 +32,7 @@ from memory_gateway_client import (
 )
 from memory_gateway_client.openai_agents import MAX_MESSAGES, MemoryGatewaySession
 from tests.forked import PROJECT
-from tests.server import RunningServer, running_server
+from tests.server import RunningServer, running_server, wait_until
 from tests.skill.conftest import Answer, StubGateway
 from tests.stub_llm import running_llm
 
@@ -352,9 +352,6 @@ def test_the_store_refuses_what_memories_cannot_keep_before_it_writes(store: Any
     from langgraph.store.base import InvalidNamespaceError, PutOp  # noqa: PLC0415  optional
 
     refused = [
-        PutOp(("n",), "key", {"v": 1}, index=["v"]),
-        PutOp(("n",), "key", {"v": 1}, index=False),
-        PutOp(("n",), "key", {"v": 1}, ttl=5),
         PutOp(("n",), "k" * 120, {"v": 1}),
         PutOp(("n",), "line\nend", {"v": 1}),
         PutOp(("n",), "key", {"v": "x" * 100_000}),
@@ -375,6 +372,99 @@ def test_the_store_keeps_names_and_values_up_to_their_limits(store: Any) -> None
         value = {"v": letter * (100_000 - empty)}
         store.put(("n",), key, value)
         assert store.get(("n",), key).value == value
+
+
+def test_an_item_lasts_as_long_as_its_ttl_says(store: Any, client: Client) -> None:
+    def remaining() -> float | None:
+        [memory] = client.in_scope("langgraph").memories.list()
+        return memory.expires_at and (memory.expires_at - datetime.now(UTC)) / timedelta(minutes=1)
+
+    store.put(("n",), "key", {"v": "tea"}, ttl=60)
+    assert 59 < (remaining() or 0) <= 60
+    store.put(("n",), "key", {"v": "tea"}, ttl=5)
+    assert 4 < (remaining() or 0) <= 5
+    [memory] = client.in_scope("langgraph").memories.list()
+    client.in_scope("langgraph").memories.update(memory.id, expires_at=datetime.now(UTC) + timedelta(minutes=1))
+    assert store.get(("n",), "key", refresh_ttl=False).value == {"v": "tea"}
+    assert (remaining() or 9) <= 1
+    for read in (lambda: store.get(("n",), "key"), lambda: store.search(("n",), query="tea")):
+        client.in_scope("langgraph").memories.update(memory.id, expires_at=datetime.now(UTC) + timedelta(minutes=1))
+        assert read()
+        assert 4 < (remaining() or 0) <= 5
+    store.put(("n",), "key", {"v": "tea"})
+    assert remaining() is None
+    store.put(("n",), "key", {"v": "tea"}, ttl=0.02)
+    wait_until(lambda: store.get(("n",), "key", refresh_ttl=False) is None)
+    assert (store.search(("n",)), store.list_namespaces()) == ([], [])
+    store.put(("n",), "key", {"v": "coffee"})
+    assert store.get(("n",), "key").value == {"v": "coffee"}
+
+
+def test_the_store_applies_its_own_ttl(client: Client) -> None:
+    pytest.importorskip("langgraph.store.base")
+    from memory_gateway_client.langgraph import MemoryGatewayStore  # noqa: PLC0415  needs langgraph
+
+    MemoryGatewayStore(client, ttl={"default_ttl": 10, "refresh_on_read": False}).put(("n",), "key", {"v": 1})
+    [memory] = client.in_scope("langgraph").memories.list()
+    assert memory.expires_at is not None
+    assert memory.expires_at - datetime.now(UTC) <= timedelta(minutes=10)
+
+
+def test_no_query_finds_an_item_without_index(store: Any) -> None:
+    store.put(("n",), "hidden", {"v": "tea"}, index=False)
+    store.put(("n",), "shown", {"v": "tea"}, index=["v"])
+    assert [item.key for item in store.search(("n",), query="tea")] == ["shown"]
+    assert {item.key for item in store.search(("n",))} == {"hidden", "shown"}
+    store.put(("n",), "hidden", {"v": "tea"})
+    assert {item.key for item in store.search(("n",), query="tea")} == {"hidden", "shown"}
+
+
+FILTERS: list[Any] = [
+    {"n": 2},
+    {"n": {"$gt": 1, "$lte": 3}},
+    {"n": {"$ne": 2}},
+    {"deep": {"a": 1}},
+    {"deep": {"a": {"$eq": 1}}},
+    {"list": [1, 2]},
+    {"list": [1]},
+    {"absent": None},
+    {"n": 1, "deep": {"b": "x"}},
+]
+
+
+def test_the_store_answers_as_the_framework_s_own(store: Any) -> None:
+    from langgraph.store.memory import InMemoryStore  # noqa: PLC0415  optional
+
+    reference = InMemoryStore()
+    for number in range(4):
+        for namespace in (("a",), ("a", "b"), ("b", "a"), ("a", "b", "c")):
+            value = {"n": number, "deep": {"a": number % 2, "b": "x"}, "list": [1, 2][: number % 3]}
+            for one in (store, reference):
+                one.put(namespace, f"k{number}", value)
+                if number == 3:
+                    one.delete(namespace, "k0")
+
+    def shown(items: Any) -> Any:
+        return sorted((item.namespace, item.key, str(item.value)) for item in items)
+
+    for filter_ in (None, *FILTERS):
+        for prefix in ((), ("a",), ("a", "b")):
+            got = [shown(one.search(prefix, filter=filter_, limit=100)) for one in (store, reference)]
+            assert got[0] == got[1], (filter_, prefix)
+    for conditions in (
+        {},
+        {"prefix": ("a",)},
+        {"suffix": ("a",)},
+        {"prefix": ("*", "b")},
+        {"prefix": ("a",), "suffix": ("c",)},
+        {"max_depth": 1},
+        {"prefix": ("a",), "max_depth": 2, "limit": 1, "offset": 1},
+    ):
+        assert store.list_namespaces(**conditions) == reference.list_namespaces(**conditions), conditions
+    for namespace, key in ((("a",), "k0"), (("a",), "k1"), (("b",), "k1")):
+        got = [one.get(namespace, key) for one in (store, reference)]
+        assert (got[0] and got[0].dict().keys()) == (got[1] and {**got[1].dict(), "score": None}.keys())
+        assert (got[0] and got[0].value) == (got[1] and got[1].value)
 
 
 EVEROS = Answer(

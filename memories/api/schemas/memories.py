@@ -21,6 +21,7 @@ from accounts.api.schemas import (
 from core import pagination
 from core.errors import InvalidInput
 from core.ids import Name, SessionId, UserId
+from core.labels import Metadata, Tags
 from core.messages import Translatable as _
 from core.shapes import shared
 from memories.api.schemas.messages import ToolCall
@@ -28,7 +29,7 @@ from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
 from store.categories import Category
 from store.filters import MAX_MS
-from store.types import ListRequest, MemoryType, Position, Role
+from store.types import METADATA, TAGS, ListRequest, MemoryType, Position, Role
 
 MAX_TEXT_CHARS = 100_000
 MAX_REASON_CHARS = 1000
@@ -201,7 +202,7 @@ class UndoQuery(MemoryQuery):
 
 
 class OverrideBody(MemoryBody):
-    """The parts of a memory to override: one of `override_text`, `category`, `importance`; or when it expires."""
+    """The parts of a memory to override: one of `override_text`, `category`, `importance`; or what else changes."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -210,6 +211,8 @@ class OverrideBody(MemoryBody):
                 {"required": ["category"], "properties": {"category": {"type": "string"}}},
                 {"required": ["importance"], "properties": {"importance": {"type": "number"}}},
                 {"required": ["expires_at"], "properties": {"expires_at": {"type": ["string", "null"]}}},
+                {"required": ["tags"], "properties": {"tags": {"type": ["array", "null"]}}},
+                {"required": ["metadata"], "properties": {"metadata": {"type": ["object", "null"]}}},
             ]
         }
     )
@@ -226,17 +229,27 @@ class OverrideBody(MemoryBody):
     expires_at: FutureMoment | None = Field(
         None, description="When it expires; null for never. Absent: as before. It is no override, and no undo ends it."
     )
+    tags: Tags | None = Field(
+        None, description="The new tags, in the place of the former; null for none. Absent: as before. No undo ends it."
+    )
+    metadata: Metadata | None = Field(
+        None, description="The new metadata, in the place of the former; null for none. Absent: as before."
+    )
     copies: bool = Field(False, description=f"True overrides its copies too. {_COPIES}")
 
     def override_values(self) -> OverrideValues | None:
-        """Return the values to override, None for the expiry alone. Raises: `InvalidInput` for neither."""
+        """Return the values to override, None if only others change. Raises: `InvalidInput` for no change."""
         if self.override_text is None and self.category is None and self.importance is None:
-            if "expires_at" in self.model_fields_set:
+            if not self.model_fields_set.isdisjoint({"expires_at", TAGS, METADATA}):
                 return None
             raise InvalidInput.of_field(
-                "override_text", _("is required, unless category, importance or expires_at is given")
+                "override_text", _("is required, unless category, importance, expires_at, tags or metadata is given")
             )
         return OverrideValues(self.override_text, self.category, self.importance)
+
+    def labels(self) -> dict[str, Any]:
+        """Return the tags and metadata that are given, by their names in a payload."""
+        return {name: getattr(self, name) for name in (TAGS, METADATA) if name in self.model_fields_set}
 
 
 class DeletionBody(MemoryBody):
