@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from importlib import metadata
 from itertools import count
@@ -30,6 +31,7 @@ from memory_gateway_client import (
     PreconditionFailed,
     Unauthenticated,
 )
+from memory_gateway_client.mem0 import Memory
 from memory_gateway_client.openai_agents import MAX_MESSAGES, MemoryGatewaySession
 from tests.forked import PROJECT
 from tests.server import RunningServer, running_server, wait_until
@@ -666,6 +668,7 @@ SDK_SESSION = """
 import asyncio
 from agents.memory import Session, SessionSettings
 from memory_gateway_client import AsyncClient
+from memory_gateway_client.mem0 import Memory
 from memory_gateway_client.openai_agents import MemoryGatewaySession
 
 async def main():
@@ -698,3 +701,88 @@ def test_the_examples_of_a_page_print_what_they_show(page: Path, server: Running
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     runner.run(examples, out=said.append)
     assert said == []
+
+
+# --- the client with mem0's methods ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def memory(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
+    monkeypatch.setenv("MEMORY_GATEWAY_BASE_URL", server.url)
+    with closing(Memory()) as made:
+        yield made
+
+
+def test_a_program_of_mem0_runs_with_another_import(memory: Memory, user_id: str) -> None:
+    [added] = memory.add("I prefer short answers.", user_id=user_id, metadata={"topic": "style"})["results"]
+    assert (added["memory"], added["event"]) == ("I prefer short answers.", "ADD")
+    [found] = memory.search("Which answers?", filters={"user_id": user_id})["results"]
+    assert {"id": added["id"], "user_id": user_id, "metadata": {"topic": "style"}}.items() <= found.items()
+    assert found["score"] > 0
+    assert memory.update(added["id"], "I prefer long answers.", metadata={"source": "ui"})["message"]
+    got = memory.get(added["id"])
+    assert got is not None
+    assert (got["memory"], got["metadata"]) == ("I prefer long answers.", {"topic": "style", "source": "ui"})
+    memory.delete(added["id"])
+    assert memory.get_all(filters={"user_id": user_id}) == {"results": []}
+    assert (memory.get(added["id"]), memory.get(f"{user_id}/none")) == (None, None)
+    history = [(one["event"], one["old_memory"], one["new_memory"]) for one in memory.history(added["id"])]
+    short, long = "I prefer short answers.", "I prefer long answers."
+    assert history == [("ADD", None, short), ("UPDATE", short, long), ("DELETE", long, None)]
+
+
+def test_messages_of_mem0_are_a_conversation(memory: Memory, user_id: str) -> None:
+    said = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "I moved to Lisbon."},
+        {"role": "assistant", "content": "How do you like Lisbon?"},
+    ]
+    added = memory.add(said, user_id=user_id, run_id="trip", agent_id="guide", expiration_date="2999-12-31")["results"]
+    assert [one["memory"] for one in added] == ["I moved to Lisbon.", "How do you like Lisbon?"]
+    assert {(one["run_id"], one["agent_id"], one["metadata"]) for one in added} == {("trip", "guide", None)}
+    assert memory.search("Lisbon", user_id=user_id, run_id="other")["results"] == []
+    assert len(memory.search("Lisbon", user_id=user_id, run_id="trip", limit=1)["results"]) == 1
+    memory.add("I like trams.", user_id=user_id)
+    memory.delete_all(user_id=user_id, run_id="trip")
+    assert [one["memory"] for one in memory.get_all(user_id=user_id)["results"]] == ["I like trams."]
+
+
+def test_filters_of_mem0_narrow_and_never_cross_users(memory: Memory, user_id: str) -> None:
+    other = f"other/{user_id}"
+    for name, number in ((user_id, 1), (user_id, 2), (other, 3)):
+        memory.add(
+            f"Note {number} of tea", user_id=name, metadata={"n": number, "kind": "odd" if number % 2 else "even"}
+        )
+
+    def numbers(**given: Any) -> list[int]:
+        return sorted(one["metadata"]["n"] for one in memory.get_all(**given)["results"])
+
+    me = {"user_id": user_id}
+    assert numbers(filters={"AND": [me, {"kind": "odd"}]}) == [1]
+    assert numbers(filters=me | {"n": {"gte": 2}}) == [2]
+    assert numbers(filters=me | {"OR": [{"n": 1}, {"n": 2}]}) == [1, 2]
+    assert numbers(filters=me | {"NOT": [{"kind": "odd"}]}) == [2]
+    assert numbers(filters=me | {"kind": {"ne": "even"}}) == [1]
+    assert numbers(filters=me | {"n": {"nin": [1]}}) == [2]
+    assert numbers(filters=me | {"kind": "*"}) == [1, 2]
+    assert numbers(user_id=other) == [3]
+    refused: list[Any] = [{}, {"n": 1}, {"OR": [me, {"user_id": other}]}, {"AND": [me, {"user_id": other}]}]
+    for filters in (*refused, me | {"kind": {"contains": "o"}}):
+        with pytest.raises(ValueError, match=r"user|contains"):
+            memory.get_all(filters=filters)
+    [mine] = memory.get_all(filters=me | {"n": 1})["results"]
+    assert memory.get(mine["id"].replace(user_id, "other%2F" + user_id)) is None
+
+
+def test_mem0_takes_keys_and_a_last_day(server: RunningServer, user_id: str) -> None:
+    with Client(server.url) as anonymous:
+        key = anonymous.users.create(user_id).user_key
+    memory = Memory.from_config({"llm": {}, "memory_gateway": {"host": server.url, "keys": {user_id: key}}})
+    with closing(memory), Client(server.url, key, app_id="mem0") as client:
+        [added] = memory.add("I like trams.", user_id=user_id)["results"]
+        [stored] = client.memories.list()
+        assert stored.expires_at is None
+        memory.update(added["id"], expiration_date="2999-12-31")
+        assert next(client.memories.list()).expires_at == datetime(3000, 1, 1, tzinfo=UTC)
+        memory.update(added["id"], expiration_date=None)
+        assert next(client.memories.list()).expires_at is None

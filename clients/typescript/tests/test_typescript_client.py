@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -288,6 +289,16 @@ def test_the_types_are_current(package: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_adapter_of_the_ai_sdk(package: Path, server: RunningServer) -> None:
+    done = subprocess.run(
+        ["node", "--test", "tests/ai-sdk.js"],
+        cwd=package, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "MEMORY_GATEWAY_BASE_URL": server.url},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-5000:]
+
+
+@pytest.mark.slow
 def test_the_types_are_strict(package: Path) -> None:
     done = run_tool(package, "tsc")
     assert done.returncode == 0, done.stdout
@@ -321,7 +332,7 @@ def test_the_package_has_what_it_needs_and_resolves(package: Path, tmp_path: Pat
     with tarfile.open(packed) as archive:
         archive.extractall(tmp_path, filter="data")
     unpacked = tmp_path / "package"
-    modules = ("client", "errors", "index", "transport", "webhooks")
+    modules = ("ai-sdk", "client", "errors", "index", "transport", "webhooks")
     files = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()}
     assert files == {
         "LICENSE", "README.md", "package.json", "schema.d.ts",
