@@ -6,7 +6,7 @@ from core.persistence.migration_operations import AddColumn
 
 
 class Migration(migrations.Migration):
-    dependencies = [("memories", "0008_options_of_searches")]
+    dependencies = [("memories", "0009_returned_memories")]
 
     operations = [
         AddColumn(

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("store", "0028_memories_by_tag")]
+    dependencies = [("store", "0029_incognito_sessions")]
 
     operations = [
         # Nullable and without a default of the database, so that no row is written.
