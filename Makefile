@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint format lock docs api-reference clients typescript-types messages screenshots docs-screenshots bench fleet torture release clean
+.PHONY: run test lint format lock docs api-reference clients typescript-types messages screenshots docs-screenshots bench corpus fleet torture release clean
 .DEFAULT_GOAL := run
 
 # A stamp says which lock was installed; a changed lock installs again.
@@ -103,6 +103,10 @@ screenshots: $(VENV)/.dev
 # The pictures that the documentation shows.
 docs-screenshots: $(VENV)/.dev
 	$(BIN)/python -m tests.console.screenshots --docs docs/_static
+
+# What is read of files beside other readers; CORPUS names folders with more files, KINDS the endings.
+corpus: $(VENV)/.dev
+	$(BIN)/python -m benchmarks readings $(CORPUS) $(if $(KINDS),--kinds $(KINDS))
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(BENCH)

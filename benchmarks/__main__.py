@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import footprint, plot, resource_scope
+from benchmarks import footprint, plot, readings, resource_scope
 from benchmarks.answers import run as answers
 from benchmarks.engine import compare as engine
 from benchmarks.http import compare
@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
     "engine": engine.main,
     "footprint": footprint.main,
     "http": compare.main,
+    "readings": readings.main,
     "resource_scope": resource_scope.main,
     "retrieval": retrieval.main,
     "topics": topics.main,
