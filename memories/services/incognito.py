@@ -12,6 +12,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from core.errors import InvalidInput, SessionEnded
+from core.logs import are_bodies_private
 from core.messages import Translatable as _
 from store import sessions
 from store.models import Session, State, owned_by
@@ -23,6 +24,7 @@ def begin(owner: Owner, session_id: str) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         pk = sessions.create(cursor, owner, session_id)
         if pk is not None:
+            are_bodies_private.set(True)
             Session.objects.filter(pk=pk).update(incognito_until=_until())
             return
     if Session.objects.filter(owned_by(owner), session_id=session_id, incognito_until=None).exists():
@@ -42,6 +44,7 @@ def extend(session: Session) -> bool:
     """Let an incognito session last on from now; return False for others."""
     if session.incognito_until is None:
         return False
+    are_bodies_private.set(True)
     Session.objects.filter(pk=session.pk, incognito_until__gt=timezone.now()).update(incognito_until=_until())
     return True
 
