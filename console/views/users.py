@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from accounts import oauth, services
 from accounts.admin_base import actor_of
 from accounts.audit import record
+from accounts.controls import pauses_of
 from accounts.models import AuditEvent, MemoryUser
 from console import queries
 from console.access import DELETE, EXPORT, VIEW, next_address, page, render
@@ -76,6 +77,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "person": found,
         "filters": filters,
         "imitated": imitated,
+        "paused": [pause.get_source_display() for pause in pauses_of(pk).values()],
         "search_field": ListFilters(reverse("console:memories"), {})["q"],
     }
     if view == "sessions" and request.user.has_perm(VIEW):
