@@ -54,6 +54,8 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "undo_deletion": ("memories.undo_deletion", {}),
     "export_user": ("users.export", {}),
     "list_audit_events": ("users.audit", {}),
+    "get_controls": ("users.controls", {}),
+    "tighten_controls": ("users.tighten_controls", {}),
     "delete_memory": ("memories.delete", {}),
     "delete_resource": ("resources.delete", {}),
     "restore_resource": ("resources.restore", {}),

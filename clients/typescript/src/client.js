@@ -591,6 +591,25 @@ export class Users extends Group {
   }
 
   /**
+   * Return what the person lets the gateway keep. Needs a key with the scope `controls`.
+   *
+   * @returns {Promise<Schemas["ControlsView"]>}
+   */
+  controls() {
+    return this._call("GET", "/users/me/controls");
+  }
+
+  /**
+   * Pause sources, and those that are paused already. Only the person resumes, on their own pages.
+   *
+   * @param {Schemas["ControlsView"]["paused"]} paused
+   * @returns {Promise<Schemas["ControlsView"]>}
+   */
+  tightenControls(paused) {
+    return this._call("PUT", "/users/me/controls", { body: { paused } });
+  }
+
+  /**
    * Iterate over the bytes of a ZIP archive of all data of the user. Needs a key without limits.
    *
    * @returns {AsyncGenerator<Uint8Array, void, void>}

@@ -48,6 +48,8 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "undo_deletion": ("memories.undoDeletion", ["x"]),
     "export_user": ("users.export", []),
     "list_audit_events": ("users.audit", [REST]),
+    "get_controls": ("users.controls", []),
+    "tighten_controls": ("users.tightenControls", [["chats"]]),
     "delete_memory": ("memories.delete", ["x", REST]),
     "delete_resource": ("resources.delete", ["x", REST]),
     "delete_session": ("sessions.delete", ["x", REST]),

@@ -877,6 +877,8 @@ COMMANDS = (
         (argument("--output", "-o", required=True, help="file to write; must not exist yet"),),
         run=download_resource,
     ),
+    Command("get-controls", "get_controls", ("get-controls",)),
+    Command("tighten-controls", "tighten_controls", ("tighten-controls --paused chats --paused files",)),
     Command("list-audit-events", "list_audit_events", ("list-audit-events --limit 20",)),
     Command(
         "delete-sender",
