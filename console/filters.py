@@ -26,6 +26,7 @@ from memories.api.schemas.search import SearchBody
 from memories.models import LoggedSearch
 from memories.services.scoped_hits import SCOPES, Scope, SearchCommand
 from memories.services.search import OPTIONS
+from memories.services.zones import as_of_time
 from resources.models import DELETED, Resource
 from store.browse import Selection
 from store.categories import CATEGORIES, TABS, label
@@ -457,13 +458,14 @@ class LabFilters(Filters):
     conversation = _text(_("Conversation ID"), 123, placeholder="")
     agent = _text(_("Agent"), options="d-agent", placeholder="")
     reader = _text(_("Searching agent"), options="d-agent", placeholder=_("none"))
+    as_of = _text(_("As of"), 64, placeholder=_("2026-06-30 or last week"))
     top_k = forms.IntegerField(label="top_k", min_value=1, max_value=MAX_TOP_K, initial="8", required=False)
     app = _text(_("App"), placeholder="default")
     project = _text(_("Project"), placeholder="default")
     current_chat = forms.BooleanField(required=False)
     resources = forms.BooleanField(required=False)
     all_user_memory = forms.BooleanField(required=False)
-    drop_down = ("conversation", "agent", "reader", *OPTIONS, "app", "project")
+    drop_down = ("conversation", "agent", "reader", "as_of", *OPTIONS, "app", "project")
 
     @property
     def has_options(self) -> bool:
@@ -483,12 +485,14 @@ class LabFilters(Filters):
         """Return the parameters of the API that have a value, without the search scopes."""
         values = self.cleaned_data
         named = {"query": values["q"], "conversation_id": values["conversation"], "agent_id": values["agent"]}
-        named |= {name: values[name] for name in OPTIONS}
+        named |= {name: values[name] for name in ("as_of", *OPTIONS)}
         return {name: value for name, value in named.items() if name == "query" or value not in {"", None}}
 
-    def command(self) -> SearchCommand:
-        reader = self.cleaned_data["reader"] or None
-        return SearchCommand(scopes=frozenset(self.scopes()), reader=reader, **self.given())
+    def command(self, user_pk: UUID) -> SearchCommand:
+        """Return the search. Raises: `InvalidInput` for `as_of`."""
+        values = self.cleaned_data
+        given = self.given() | {"as_of": as_of_time(values["as_of"], user_pk) if values["as_of"] else None}
+        return SearchCommand(scopes=frozenset(self.scopes()), reader=values["reader"] or None, **given)
 
 
 _ADDED: Final = [name for name in OPTIONS if name not in LabFilters.base_fields]

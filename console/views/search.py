@@ -85,9 +85,10 @@ def lab(request: HttpRequest) -> HttpResponseBase:
 
 def _results(filters: LabFilters, owner: Owner) -> dict[str, Any]:
     started_at = time.perf_counter()
-    answer = search(owner, filters.command())
+    command = filters.command(owner.user_pk)
+    answer = search(owner, command)
     took_ms = round((time.perf_counter() - started_at) * 1000, 1)
-    missing = find_hidden_hits(owner, filters.command())
+    missing = [] if command.as_of else find_hidden_hits(owner, command)
     rows = queries.stored_of((owner, found.hit.memory_id) for found in answer.results)
     before = queries.originals(found.override_id for found in answer.results if found.override_id)
     hits = [

@@ -117,7 +117,7 @@ def test_filters_accept_any_address(parameters: dict[str, str]) -> None:
 
 def test_the_lab_searches_with_what_its_fields_say_within_the_limits_of_the_api() -> None:
     lab = LabFilters("/lab/", QueryDict("q=tea&method=keyword&radius=0.5&conversation=c&reader=coder&resources=1"))
-    command = lab.command()
+    command = lab.command(uuid4())
     assert (command.query, command.method, command.radius, command.top_k) == ("tea", "keyword", 0.5, 8)
     assert (command.conversation_id, command.reader, command.scopes) == ("c", "coder", {"resources"})
     assert lab.given()["radius"] == 0.5

@@ -43,3 +43,15 @@ def test_a_search_without_results_counts_the_memories_with_each_term(admin_clien
 def test_a_missing_user_is_asked_for_in_its_field(admin_client: Client, user: str) -> None:
     page = admin_client.get(reverse("console:lab"), {"user": user, "q": "boiler"}).content.decode()
     assert re.search(r'<input[^>]* name="user"[^>]* aria-invalid="true" autofocus', page)
+
+
+def test_the_lab_searches_as_of_a_former_time(admin_client: Client, alice: Person) -> None:
+    remember(alice.owner, "The boiler needs water.")
+    query = {"user": alice.user_id, "q": "boiler"}
+    then = admin_client.get(reverse("console:lab"), {**query, "as_of": "yesterday"})
+    assert (then.context["hits"], then.context["missing"]) == ([], [])
+    assert '"as_of": "yesterday"' in then.context["curl"]
+    assert len(admin_client.get(reverse("console:lab"), {**query, "as_of": "today"}).context["hits"]) == 1
+    refused = admin_client.get(reverse("console:lab"), {**query, "as_of": "2999-01-01"})
+    assert refused.status_code == 422
+    assert "must not be in the future" in refused.content.decode()

@@ -1,15 +1,17 @@
 """Memories, sessions and files are deleted, restored, edited, superseded, purged, moved and erased in any order.
 
 A random walk is compared with a plain model of the open decisions. After each step, lists, search, counts
-and the trash show what the model says, each text once.
+and the trash show what the model says, each text once; and as of a former step, what was shown then and is not gone.
 """
 
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -122,6 +124,7 @@ class Walk(RuleBasedStateMachine):
         self.places: dict[str, Place] = {}
         self.items: dict[str, Item] = {}
         self.sent: dict[str, list[dict[str, Any]]] = {}
+        self.moments: list[tuple[datetime, set[str]]] = []
 
     @initialize()
     def begin_with_some(self) -> None:
@@ -359,6 +362,7 @@ class Walk(RuleBasedStateMachine):
         self.check_texts()
         self.check_sessions()
         self.check_trash()
+        self.check_former_time()
         assert list(ledger.differences()) == []
 
     def teardown(self) -> None:
@@ -371,6 +375,24 @@ class Walk(RuleBasedStateMachine):
         body = {"query": "payment", "scope": ["all_user_memory", "resources"], "top_k": 100}
         found = [(hit["id"], hit["text"]) for hit in self.call("post", "/memories/search", **body)["results"]]
         assert sorted(found) == sorted(item for item in shown.items() if "payment" in item[1])
+
+    def check_former_time(self) -> None:
+        """A correction holds for all times; what is superseded now may come back, what is deleted now may not."""
+        time.sleep(0.002)  # times of storing are whole milliseconds
+        self.moments.append((timezone.now(), {item.memory_id for item in self.items.values() if item.is_shown}))
+        time.sleep(0.002)
+        at, shown = self.moments[7 * next(self.number) % len(self.moments)]
+        items = [self.items[memory_id] for memory_id in shown]
+        left = {
+            item.memory_id: item.edited or item.text
+            for item in items
+            if item.is_left and not item.is_deleted and item.place.is_shown
+        }
+        as_of = at.isoformat()
+        assert {row["id"]: row["text"] for row in self.rows("/memories", "memories", as_of=as_of)} == left
+        body = {"query": "payment", "scope": ["all_user_memory", "resources"], "top_k": 100, "as_of": as_of}
+        found = {hit["id"]: hit["text"] for hit in self.call("post", "/memories/search", **body)["results"]}
+        assert found == {memory_id: text for memory_id, text in left.items() if "payment" in text}
 
     def check_sessions(self) -> None:
         counts = Counter(item.place.session_id for item in self.items.values() if item.is_counted)
