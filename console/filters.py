@@ -506,7 +506,23 @@ class ResourceFilters(PagedFilters):
     type = _choice(pgettext_lazy("of a file", "Type"), FILE_TYPES.items(), empty=_("All types"))
     reading = _choice(_("Reading"), [("part", _("Read in part"))], empty=_("Any reading"))
     cause = forms.RegexField(r"\A[0-9a-f]{16}\Z", required=False)
-    narrowing = ("q", "user", "type", "reading")
+    since = TimeField(label=_("From"))
+    until = TimeField(label=_("To"), is_end=True)
+    narrowing = ("q", "user", "type", "reading", "since", "until")
+    drop_down = ("since", "until")
+
+
+class RefusedFilters(PagedFilters):
+    """The filters of the uploads that were refused."""
+
+    user = _search_field(_("User"), 255)
+    status = _choice(
+        _("Reason"), [("413", _("too large")), ("415", _("type not accepted")), ("422", _("wrong fields"))]
+    )
+    since = TimeField(label=_("From"))
+    until = TimeField(label=_("To"), is_end=True)
+    narrowing = ("user", "status", "since", "until")
+    drop_down = ("status", "since", "until")
 
 
 class UserFilters(Filters):

@@ -50,6 +50,7 @@ urlpatterns = [
     path("resources/upload/", resources.upload, name="resource-upload"),
     path("resources/retry/", resources.retry, name="resource-retry"),
     path("resources/trash/", resources.remove_many, name="resource-trash"),
+    path("resources/refused/", resources.refused, name="resource-refused"),
     path("resources/<str:resource_id>/", resources.resource, name="resource"),
     path("resources/<str:resource_id>/content/", resources.content, name="resource-content"),
     path("resources/<str:resource_id>/delete/", resources.remove, name="resource-delete"),

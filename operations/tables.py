@@ -34,7 +34,7 @@ from memories.models import LoggedSearch, Override, OverrideRevision, ReturnedMe
 from operations.models import UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
 from remote.models import OutboxEntry, Resend
-from resources.models import Attachment, Resource
+from resources.models import Attachment, RefusedUpload, Resource
 from store import writes
 from store.models import (
     Attribute,
@@ -229,6 +229,7 @@ LOCAL: tuple[Table, ...] = (
     Table(name="portal_links", model=PortalLink),
     Table(name="idempotency_keys", model=IdempotencyKey),
     Table(name="unmatched_decisions", model=UnmatchedDecision),
+    Table(name="refused_uploads", model=RefusedUpload),
     Table(name="returned_memories", model=ReturnedMemory, user="search__user"),
     Table(name="logged_searches", model=LoggedSearch),
     Table(name="webhook_deliveries", model=WebhookDelivery),

@@ -20,7 +20,7 @@ from operations.external import engine_deletion
 from operations.external.delivery_retry import DeliveryRetry
 from operations.importers import import_from, import_gateway
 from remote import former_moves, sources
-from resources.services import storage_binding
+from resources.services import refused, storage_binding
 from store import derived, rollups
 from store.index import keyword
 from store.models import Session
@@ -58,6 +58,7 @@ def clean_up(run: Round) -> int:
         jobs.delete_old(now)
         webhook_delivery.delete_old(now)
         search_log.delete_old(now)
+        refused.delete_old(now)
     if not storage_binding.may_remove_files():
         return 0
     for user_pk in erase.unfinished(begun_before=now - CLEAN_UP_EVERY):

@@ -1,7 +1,7 @@
 from django.contrib import admin
 
 from accounts.admin_base import PersonalAdmin, ReadOnlyAdmin
-from resources.models import Attachment, Resource, StorageIdentity
+from resources.models import Attachment, RefusedUpload, Resource, StorageIdentity
 
 
 @admin.register(Resource)
@@ -20,6 +20,14 @@ class AttachmentAdmin(PersonalAdmin):
     list_filter = ("source", "type", "created_at")
     list_select_related = ("user", "resource")
     search_fields = ("user__user_id__exact", "session_id__exact", "sha256__exact")
+
+
+@admin.register(RefusedUpload)
+class RefusedUploadAdmin(PersonalAdmin):
+    list_display = ("filename", "user", "size_bytes", "status", "at")
+    list_filter = ("status", "at")
+    list_select_related = ("user",)
+    search_fields = ("user__user_id__exact",)
 
 
 @admin.register(StorageIdentity)

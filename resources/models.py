@@ -7,6 +7,7 @@ import pydantic
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from pydantic import TypeAdapter
 
@@ -256,6 +257,32 @@ class Attachment(CheckedModel):
 
     def __str__(self) -> str:
         return self.name
+
+
+class RefusedUpload(models.Model):
+    """An upload that was refused, without the file: its name and size as far as they were read, status and reason."""
+
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="+", db_index=False)
+    app_id = models.CharField(_("app ID"), max_length=64, default="default")
+    project_id = models.CharField(_("project ID"), max_length=64, default="default")
+    at = models.DateTimeField(_("time"), default=timezone.now)
+    filename = models.CharField(_("file name"), max_length=255, blank=True)
+    size_bytes = models.BigIntegerField(_("size in bytes"), null=True, blank=True)
+    status = models.PositiveSmallIntegerField(_("status"))
+    reason = MessageField(_("reason"))
+
+    class Meta:
+        verbose_name = _("refused upload")
+        verbose_name_plural = _("refused uploads")
+        ordering = ("-at", "-id")
+        default_permissions = ("view",)
+        indexes = [
+            models.Index(fields=["at"], name="refused_by_time"),
+            models.Index(fields=["user", "at"], name="refused_of_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.filename}"
 
 
 class StorageIdentity(models.Model):

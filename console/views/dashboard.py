@@ -193,6 +193,7 @@ def _uploads(now: datetime) -> dict[str, Any]:
         "title": _("Uploads per hour, last 24 hours"),
         "total": len(rows),
         "is_cut": len(rows) == _MAX_UPLOADS,
+        "week": f"{timezone.localtime(now) - timedelta(days=7):%Y-%m-%d}",
         "seconds": [seconds[int(share * (len(seconds) - 1))] for share in (0.5, 0.95) if seconds],
         **charts.trend(
             edges,

@@ -18,7 +18,7 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from console import queries
 from console.access import VIEW, next_address, page, record_list, render
-from console.filters import FILE_TYPES, RESOURCE_STATES, PositionField, ResourceFilters
+from console.filters import FILE_TYPES, RESOURCE_STATES, PositionField, RefusedFilters, ResourceFilters
 from console.forms import UploadForm
 from console.keyset import ROWS, newest_first
 from console.signed_values import undo_address
@@ -31,9 +31,10 @@ from operations import operator_jobs
 from operations.cleanup import purge
 from resources import services
 from resources.api.downloads import download
-from resources.models import DELETED, Resource
+from resources.models import DELETED, RefusedUpload, Resource
 from resources.queries import READ_IN_PART, waiting_for_operator
 from resources.services import IncomingFile, Upload
+from resources.services.refused import KEPT
 from store import browse
 from store.browse import Selection
 from store.models import Session, State
@@ -55,6 +56,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         rows = rows.filter(Q(filename__icontains=values["q"]) | Q(pk=values["q"]) | Q(user__user_id=values["q"]))
     if values["reading"]:
         rows = rows.filter(READ_IN_PART)
+    rows = queries.narrowed(rows, created_at__gte=values["since"], created_at__lt=values["until"])
     by_state = queries.resources_by_status(rows)
     if values["state"] == DELETED:
         rows = rows.exclude(state=State.LIVE)
@@ -82,6 +84,24 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         **found._asdict(),
     }
     return render(request, "console/resources.html", context)
+
+
+@page(VIEW_FILES)
+def refused(request: HttpRequest) -> HttpResponseBase:
+    """List the uploads that were refused. No file is stored of them."""
+    filters = RefusedFilters(reverse("console:resource-refused"), request.GET)
+    values = filters.cleaned_data
+    rows = queries.narrowed(
+        RefusedUpload.objects.select_related("user"),
+        user__user_id=values["user"],
+        status=values["status"],
+        at__gte=values["since"],
+        at__lt=values["until"],
+    )
+    found = newest_first(rows, filters, time="at")
+    record_list(request, "resource.refused", filters, (row.user.user_id for row in found.rows))
+    context = {"title": _("Refused uploads"), "filters": filters, "days": KEPT.days, **found._asdict()}
+    return render(request, "console/refused_uploads.html", context)
 
 
 @page(VIEW_FILES)
@@ -243,6 +263,13 @@ def _record(request: HttpRequest, action: str, found: Resource) -> None:
 
 
 def _store_upload(request: HttpRequest, form: UploadForm, file: Any) -> Resource:
+    refused = services.Incoming()
+    refused.filename, refused.size_bytes = file.name, file.size
+    with services.recorded_refusals(form.owner, refused):
+        return _stored(request, form, file)
+
+
+def _stored(request: HttpRequest, form: UploadForm, file: Any) -> Resource:
     values = form.cleaned_data
     incoming = IncomingFile(file.name, file.content_type or "", file.size)
     try:

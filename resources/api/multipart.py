@@ -17,7 +17,7 @@ from rest_framework.parsers import BaseParser, DataAndFiles
 
 from core.errors import BadRequest, InvalidInput
 from core.messages import Translatable as _
-from resources.services import IncomingFile
+from resources.services import Incoming, IncomingFile
 from resources.services.receiving import require_size
 
 FILE_FIELD = "file"
@@ -47,7 +47,8 @@ class UploadParser(BaseParser):
     def parse(
         self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> DataAndFiles[Any, Any]:
-        meta: Mapping[str, Any] = (parser_context or {})["request"].META
+        context = parser_context or {}
+        meta: Mapping[str, Any] = context["request"].META
         try:
             length = max(0, int(meta.get("CONTENT_LENGTH") or 0))
         except ValueError:
@@ -57,13 +58,19 @@ class UploadParser(BaseParser):
             boundary = parse_header_parameters(meta.get("CONTENT_TYPE", ""))[1].get("boundary", "")
         if not _BOUNDARY.fullmatch(boundary):
             raise BadRequest(_("The Content-Type must name a boundary of 1 to 70 ASCII characters."))
+        incoming: Incoming = context.setdefault("incoming", Incoming())
+        incoming.size_bytes = length or None
         require_size(length - MAX_OVERHEAD_BYTES)
+        incoming.size_bytes = None
         form = UploadForm(expected_bytes=min(length, settings.MEMORY_GATEWAY_MAX_UPLOAD_BYTES))
         try:
             form.read(stream, boundary.encode("ascii"))
         except BaseException:
             form.close()
             raise
+        finally:
+            for file in form.files.getlist(FILE_FIELD):
+                incoming.filename, incoming.size_bytes = file.filename, file.size_bytes
         return DataAndFiles(form.fields, form.files)
 
 

@@ -82,8 +82,15 @@ class ResourceViewSet(ViewSet):
             raise UnsupportedType(
                 _("Send multipart/form-data with the file in the field '%(field)s'.", field=FILE_FIELD)
             )
-        fields = parse(schemas.UploadFields, request.POST.dict())
         principal = caller(request)
+        app_id = principal.app_id or "default"
+        refused = services.Incoming()
+        (request.parser_context or {})["incoming"] = refused
+        with services.recorded_refusals(Owner(principal.user_pk, principal.user_id, app_id), refused):
+            return self._create(request, principal)
+
+    def _create(self, request: Request, principal: Principal) -> Response:
+        fields = parse(schemas.UploadFields, request.POST.dict())
         if key := bearer(request):  # checked before the form was read
             check_credentials(request._request, request.POST, principal=principal, key=key)  # noqa: SLF001
         incoming = request.FILES.get(FILE_FIELD)

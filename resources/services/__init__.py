@@ -6,9 +6,11 @@ from resources.services.deletion import delete_as, deletion_of, finish_deletion,
 from resources.services.external import Registration, register
 from resources.services.ingestion import ingest
 from resources.services.receiving import IncomingFile
+from resources.services.refused import Incoming, recorded_refusals
 from resources.services.uploading import Upload, upload
 
 __all__ = [
+    "Incoming",
     "IncomingFile",
     "Registration",
     "StoredContent",
@@ -19,6 +21,7 @@ __all__ = [
     "finish_deletion",
     "ingest",
     "purge",
+    "recorded_refusals",
     "register",
     "restore_as",
     "retry",

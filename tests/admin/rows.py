@@ -34,7 +34,7 @@ from memories.models import LoggedSearch, Override, OverrideRevision, ReturnedMe
 from operations.models import Job, JobStep, Lease, UnmatchedDecision
 from profiles.models import ProfileMemory, ProfileRevision
 from remote.models import OutboxEntry, Resend
-from resources.models import Attachment, Resource, StorageIdentity
+from resources.models import Attachment, RefusedUpload, Resource, StorageIdentity
 from store.models import (
     Attribute,
     DayCount,
@@ -355,6 +355,10 @@ def logged_search(number: int) -> LoggedSearch:
     )  # fmt: skip
 
 
+def refused_upload(number: int) -> RefusedUpload:
+    return RefusedUpload.objects.create(user=user(number), filename=MARKUP, size_bytes=7, status=415, reason=MARKUP)
+
+
 def returned_memory(number: int) -> ReturnedMemory:
     return ReturnedMemory.objects.create(search=logged_search(number), rank=1, row=number)
 
@@ -406,6 +410,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Tombstone: tombstone,
     LoggedSearch: logged_search,
     ReturnedMemory: returned_memory,
+    RefusedUpload: refused_upload,
     SearchCount: search_count,
     Override: override,
     OverrideRevision: override_revision,

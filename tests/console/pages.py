@@ -41,6 +41,7 @@ def pages(panel: Panel) -> dict[str, str]:
         "resource-hostile": f"resources/{rows['hostile_file']}/",
         "resource-trashed": f"resources/{rows['file_deleted']}/",
         "resource-delete": f"resources/{rows['file_extracted']}/delete/",
+        "resources-refused": "resources/refused/",
         "upload": "resources/upload/?user=lin.wei",
         "users": "users/",
         "users-found": "users/?q=keller&sort=name",

@@ -18,7 +18,7 @@ from operations import bulk
 from operations.models import Job
 from profiles import services as profiles
 from remote.models import OutboxEntry
-from resources.models import Resource
+from resources.models import RefusedUpload, Resource
 from store.models import Memory, Residue, Session
 from store.types import Owner
 from tests.agents.oauth.flow import REDIRECT, connect
@@ -68,6 +68,12 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
         WebhookDelivery.objects.create(webhook=hostile, user=user, event_type=payload[:32], error=payload)
     last = Job.objects.filter(status="failed").first()
     found = Resource.objects.filter(user_id=owner.user_pk)
+    for number, (name, size, status, reason) in enumerate(REFUSED):
+        RefusedUpload.objects.create(
+            user_id=owner.user_pk, at=now - timedelta(hours=5 * number), filename=name, size_bytes=size, status=status,
+            reason=reason,
+        )  # fmt: skip
+    RefusedUpload.objects.create(user=user, filename=PAYLOADS[0][:255], status=422, reason=PAYLOADS[0])
     seed_searches(owner, now)
     seed_outbox(owner, now)
     for version in ("Purchasing", "Hardware purchasing"):
@@ -88,6 +94,21 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
     }
 
 
+REFUSED = (
+    (
+        "fair-2026.mov",
+        2_400_000_000,
+        413,
+        _("must be at most %(number)s bytes; ask the operator for a higher limit", number=10**8),
+    ),
+    (
+        "合同.rar",
+        40_000,
+        415,
+        _("is of type %(type)s, which is not accepted; accepted types are %(types)s", type="a/b", types="x"),
+    ),
+    ("", None, 422, _("is required")),
+)  # fmt: skip
 CAUSES = (
     "The memory engine refused the request: the content is not accepted.",
     "The memory engine refused the request: the file's type is unknown, or there is no file at its address.",
@@ -138,13 +159,20 @@ def seed_searches(owner: Owner, now: datetime) -> None:
         log_search(owner, query, at, interface=interface, agent_id=agent_id, hits=hits, ms=3 + number % 11)
 
 
+def _edited(owner: Owner) -> list[int]:
+    return [one.row_id for one in Override.objects.filter(user_id=owner.user_pk)[:1] if one.row_id]
+
+
 def seed_returned(owner: Owner) -> dict[str, int]:
     """Let the latest search return live, deleted, superseded and edited memories, and one that was purged since."""
     asked = LoggedSearch.objects.filter(user_id=owner.user_pk).exclude(query="")
     found = asked.filter(interface="rest", hits=4).latest("at")
     rows = Memory.objects.filter(user_id=owner.user_pk, text__contains="LT-40").order_by("pk")
-    chosen = [*rows.filter(state="live")[:3], *Memory.objects.filter(user_id=owner.user_pk).exclude(state="live")[:3]]
-    pks = list(dict.fromkeys([*(one.pk for one in chosen), *Override.objects.values_list("row_id", flat=True)[:1]]))
+    chosen = [
+        *rows.filter(state="live", session__state="live")[:3],
+        *Memory.objects.filter(user_id=owner.user_pk).exclude(state="live")[:3],
+    ]
+    pks = list(dict.fromkeys([*(one.pk for one in chosen), *_edited(owner)]))
     for number, pk in enumerate([*pks, 10**9, None], 1):
         ReturnedMemory.objects.create(search=found, rank=number, row=pk)
     mcp = asked.filter(interface="mcp").latest("at")

@@ -35,6 +35,7 @@ NO_ID = uuid.UUID(int=4)
 PAGES = {
     "resources": ("get", "resources.view_resource"),
     "resource": ("get", "resources.view_resource"),
+    "resource-refused": ("get", "resources.view_resource"),
     "resource-content": ("get", "resources.view_resource"),
     "resource-upload": ("get", "resources.add_resource"),
     "resource-retry": ("post", "resources.change_resource"),

@@ -31,7 +31,7 @@ PAGES = {
     "users/{user}/transcript/?session=chat:0": 14,
     "users/{user}/?view=sessions": 14,
     "users/{user}/?view=audit": 11,
-    "users/{user}/erase/": 52,
+    "users/{user}/erase/": 53,
     "trash/": 15,
     "trash/?kind=sessions": 14,
     "trash/?kind=resources": 13,
