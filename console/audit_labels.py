@@ -78,6 +78,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "remote.retry": _("Sent refused messages again"),
     "resource.delete": _("Deleted a resource"),
     "resource.download": _("Downloaded a resource"),
+    "queue.list": _("Viewed the queues"),
     "resource.refused": _("Listed refused uploads"),
     "resource.list": _("Listed resources"),
     "resource.page": _("Viewed a page of a resource"),

@@ -77,6 +77,7 @@ FILE_TYPES: Final = {
 MARKS: Final = {
     "edited": _("Edited"),
     "covered": _("Covered"),
+    "expiring": _("Expires within 7 days"),
     "superseded": _("Superseded"),
     "expired": _("Expired"),
 }
@@ -639,7 +640,9 @@ class SearchFilters(PagedFilters):
 
 class WebhookFilters(PagedFilters):
     user = _search_field(_("User"), 64)
-    narrowing = ("user",)
+    state = _choice(_("Deliveries"), [("failed", _("failed"))])
+    narrowing = ("user", "state")
+    drop_down = ("state",)
 
 
 class RemoteFilters(PagedFilters):

@@ -40,6 +40,7 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
             Item("console:memories", _("Memories"), "list", _VIEW, ("console:memory", "console:add")),
             Item("console:lab", _("Search lab"), "lab", _VIEW),
             Item("console:searches", _("Search log"), "search", "memories.view_loggedsearch"),
+            Item("console:queues", _("Queues"), "filter", _VIEW),
             Item("console:trash", _("Trash"), "trash", _VIEW),
         ),
     ),

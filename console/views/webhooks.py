@@ -4,7 +4,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Count
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -23,10 +23,17 @@ from webhooks.services import configuration
 VIEW_WEBHOOKS, CHANGE_WEBHOOKS = "webhooks.view_webhook", "webhooks.change_webhook"
 
 
+def failing() -> QuerySet[Webhook]:
+    """Return the webhooks that have deliveries which failed for good."""
+    failed = WebhookDelivery.objects.filter(webhook=OuterRef("pk"), status=WebhookDelivery.Status.FAILED)
+    return Webhook.objects.filter(Exists(failed))
+
+
 @page(VIEW_WEBHOOKS)
 def webhooks(request: HttpRequest) -> HttpResponseBase:
     filters = WebhookFilters(reverse("console:webhooks"), request.GET)
-    found = Webhook.objects.select_related("user")
+    found = failing() if filters.cleaned_data["state"] else Webhook.objects.all()
+    found = found.select_related("user")
     if user_id := filters.cleaned_data["user"]:
         found = found.filter(user__user_id=user_id)
     shown = newest_first(found, filters, time="created_at")

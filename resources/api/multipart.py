@@ -58,7 +58,7 @@ class UploadParser(BaseParser):
             boundary = parse_header_parameters(meta.get("CONTENT_TYPE", ""))[1].get("boundary", "")
         if not _BOUNDARY.fullmatch(boundary):
             raise BadRequest(_("The Content-Type must name a boundary of 1 to 70 ASCII characters."))
-        incoming: Incoming = context.setdefault("incoming", Incoming())
+        incoming: Incoming = context.get("incoming") or Incoming()
         incoming.size_bytes = length or None
         require_size(length - MAX_OVERHEAD_BYTES)
         incoming.size_bytes = None

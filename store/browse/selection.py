@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any, Final, Literal, Self
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from core.times import from_ms
 from store import attributes, cover
@@ -18,7 +20,8 @@ from store.states import IS_IN_TRASH
 from store.table import visible
 from store.types import MemoryType
 
-Mark = Literal["edited", "covered", "superseded", "expired"]
+Mark = Literal["edited", "covered", "expiring", "superseded", "expired"]
+EXPIRES_SOON: Final = timedelta(days=7)
 _STATES: Final = {"superseded": State.SUPERSEDED, "expired": State.EXPIRED}
 _HIDDEN_BY: Final = {"user": Q(IS_IN_TRASH), "gateway": ~Q(IS_IN_TRASH), None: Q()}
 
@@ -31,7 +34,7 @@ class Selection:
     it spans all users. `in_trash` selects hidden memories of sessions that are not hidden: those that a user deleted
     (`hidden_by` user), or that the gateway hid. `words` are terms (`store.text.terms`); a memory must contain all of
     them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`. `is_shown` leaves out what `store.cover` hides.
-    `mark`: edited, covered, or in place of live memories superseded or expired.
+    `mark`: edited, covered, expiring within `EXPIRES_SOON`, or in place of live memories superseded or expired.
     """
 
     user_pk: UUID | None = None
@@ -149,6 +152,10 @@ def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet
         state &= ~Q(state=State.LIVE)  # by which the database knows the index of the trash
     elif selection.mark == "covered":
         state &= Q(is_covered=True)
+    elif selection.mark == "expiring":
+        # By a key, so that the database takes the index of what expires instead of the order of the list.
+        soon = Memory.objects.filter(state=State.LIVE, expires_at__lt=timezone.now() + EXPIRES_SOON)
+        state &= Q(pk__in=soon.values("pk"))
     elif selection.mark == "edited":
         state &= Q(pk__in=Override.objects.filter(undone_at__isnull=True).values("row_id"))
     bounds = _without_none(
