@@ -25,5 +25,5 @@ USER memory
 WORKDIR /data
 VOLUME /data
 EXPOSE 8010
-HEALTHCHECK --start-period=60s CMD ["python3", "-c", "import os, urllib.request as r; r.urlopen(f\"http://127.0.0.1:{os.environ.get('MEMORY_GATEWAY_PORT', 8010)}/health\", timeout=3)"]
+HEALTHCHECK --start-period=60s CMD ["python3", "-c", "import os, urllib.request as r; r.urlopen(f\"http://127.0.0.1:{os.environ.get('MEMORY_GATEWAY_PORT', 8010)}/ready\", timeout=3)"]
 ENTRYPOINT ["memory-gateway"]

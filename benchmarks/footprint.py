@@ -15,6 +15,7 @@ MOST_MIB = 120
 MOST_SECONDS = 1.5
 MOST_ENVIRONMENT_MIB = 300
 _BLOCK = 512
+_SETTINGS = ("MEMORY_GATEWAY_", "DATABASE_", "DJANGO_")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
 def start(folder: Path, idle_seconds: float) -> tuple[float, float, float]:
     """Start and stop a gateway; return the seconds to its first answer, its CPU seconds by then, its memory in MiB."""
     port = free_port()
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("MEMORY_GATEWAY_", "DATABASE_"))}
+    env = {name: value for name, value in os.environ.items() if not name.startswith(_SETTINGS)}
     env |= {
         "MEMORY_GATEWAY_ENV_FILE": "",
         "MEMORY_GATEWAY_DB_PATH": str(folder / "gateway.sqlite3"),

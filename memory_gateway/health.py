@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from django.conf import settings
 from django.db import DatabaseError, connections
@@ -46,47 +46,57 @@ class Report(NamedTuple):
     """What waits for the remote; None without one."""
 
 
-class HealthMonitor:
+_Result = TypeVar("_Result")
+
+
+class HealthMonitor(Generic[_Result]):
     """A health probe that runs once at a time; its result is cached for a second.
 
-    `probe` gets its timeout in seconds. After `MAX_WAIT_SECONDS` callers get "unavailable"; they do not start a second
-    probe while the first one hangs.
+    `probe` gets its timeout in seconds. If it raises, and for callers that waited for `MAX_WAIT_SECONDS`, the result is
+    `failed(reason)`; callers do not start a second probe while the first one hangs.
     """
 
-    def __init__(self, probe: Callable[[float], Report], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        probe: Callable[[float], _Result],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        failed: Callable[[str], _Result],
+    ) -> None:
         self._probe = probe
+        self._failed = failed
         self._clock = clock
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="health")
-        self._result: Future[Report] | None = None
+        self._result: Future[_Result] | None = None
         self._finished_at = 0.0
 
-    def wait(self) -> Report:
+    def wait(self) -> _Result:
         try:
             return self._current_probe().result(MAX_WAIT_SECONDS)
         except TimeoutError:
-            return unavailable(f"no answer within {MAX_WAIT_SECONDS} seconds")
+            return self._failed(f"no answer within {MAX_WAIT_SECONDS} seconds")
 
-    async def wait_on_loop(self) -> Report:
+    async def wait_on_loop(self) -> _Result:
         result = asyncio.wrap_future(self._current_probe())
         try:
             # Shielded: other callers may wait for the same result.
             return await asyncio.wait_for(asyncio.shield(result), MAX_WAIT_SECONDS)
         except TimeoutError:
-            return unavailable(f"no answer within {MAX_WAIT_SECONDS} seconds")
+            return self._failed(f"no answer within {MAX_WAIT_SECONDS} seconds")
 
-    def _current_probe(self) -> Future[Report]:
+    def _current_probe(self) -> Future[_Result]:
         with self._lock:
             if self._result is None or (self._result.done() and self._clock() - self._finished_at >= CACHE_SECONDS):
                 self._result = self._executor.submit(self._probe_once)
             return self._result
 
-    def _probe_once(self) -> Report:
+    def _probe_once(self) -> _Result:
         try:
             return self._probe(PROBE_SECONDS)
         except Exception:
-            logger.exception("The engine's health check failed")
-            return unavailable("the health check failed; see the log")
+            logger.exception("A health check failed")
+            return self._failed("the health check failed; see the log")
         finally:
             self._finished_at = self._clock()
             connections.close_all()  # this thread serves no requests, at whose end Django closes connections
@@ -127,7 +137,7 @@ def problems() -> Iterator[str]:
         pass  # reported by the engine's health
 
 
-monitor = HealthMonitor(probe)
+monitor = HealthMonitor(probe, failed=unavailable)
 
 
 def health_document(report: Report) -> dict[str, Any]:

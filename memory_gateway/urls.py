@@ -9,6 +9,7 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularJSONAPIView
 
 from agents.api.context import ContextViewSet
+from memory_gateway import probes
 from memory_gateway.health import HealthView
 from memory_gateway.metrics import metrics
 from memory_gateway.views import (
@@ -37,6 +38,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("memories.api.urls")),
     path("", HomeView.as_view(http_method_names=["get", "head"])),
     path("health", HealthView.as_view()),
+    path("live", probes.live),
+    path("ready", probes.ready),
     path("metrics", metrics),
     path(".well-known/security.txt", security_txt),
     path("robots.txt", robots_txt),

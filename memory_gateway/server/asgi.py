@@ -30,7 +30,8 @@ from core.errors import BadRequest, StorageUnavailable
 from core.logs import choose_request_id, request_id
 from core.messages import Translatable as _
 from memories.services import search_log
-from memory_gateway.health import HealthMonitor, health_document, monitor
+from memory_gateway import probes
+from memory_gateway.health import HealthMonitor, Report, health_document, monitor
 from memory_gateway.server.base_path import BasePath
 from memory_gateway.server.client_key import client_key
 from memory_gateway.server.request_body import Receive, Scope, Send
@@ -40,6 +41,7 @@ from operations import worker
 from resources.services.storage_binding import StorageMismatch
 
 MAX_HEADERS = 100
+_PROBES = frozenset({"/health", "/live", "/ready"})
 # Time for WebSockets to announce a restart.
 ANNOUNCE_SECONDS = 0.3
 # The remaining time of ten seconds after requests were drained. The next start resumes interrupted work.
@@ -65,12 +67,19 @@ ASGIApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Router:
-    """Router of requests: `/health` is answered here, WebSockets at any path by `websocket`, the rest by `http`."""
+    """Router of requests: probes are answered here, WebSockets at any path by `websocket`, the rest by `http`."""
 
-    def __init__(self, http: ASGIApplication, websocket: ASGIApplication, health: HealthMonitor) -> None:
+    def __init__(
+        self,
+        http: ASGIApplication,
+        websocket: ASGIApplication,
+        health: HealthMonitor[Report],
+        readiness: HealthMonitor[str],
+    ) -> None:
         self._http = http
         self._websocket = websocket
         self._health = health
+        self._readiness = readiness
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -89,17 +98,27 @@ class Router:
         if len(scope["headers"]) > MAX_HEADERS:
             await _send_answer(problem_answer(scope, HeadTooLarge(_("Send at most 100 headers."))), send)
             return
-        if scope["path"] == "/health" and scope["method"] == "GET":
+        if scope["path"] in _PROBES and scope["method"] == "GET":
             if not is_probe_host(headers.get(b"host", b"").decode("latin1")):
                 refusal = BadRequest(_("This gateway does not serve the host that the request names."))
                 await _send_answer(problem_answer(scope, refusal), send)
                 return
-            document = health_document(await self._health.wait_on_loop())
-            await _send_answer(json_answer(scope, document), send)
+            status, document = await self._probed(scope)
+            await _send_answer(json_answer(scope, document, status), send)
             return
         carrier = {"traceparent": headers.get(b"traceparent", b"").decode("latin1")}
         with monitoring.request(scope["method"], carrier):
             await self._http(scope, receive, send)
+
+    async def _probed(self, scope: Scope) -> tuple[int, dict[str, Any]]:
+        """Return the status and the body for the path of a probe."""
+        if scope["path"] == "/live":
+            return 200, {"status": "ok"}
+        if scope["path"] == "/health":
+            return 200, health_document(await self._health.wait_on_loop())
+        if scope["state"]["is_leaving"].is_set():
+            return probes.readiness(probes.STOPPING)
+        return probes.readiness(await self._readiness.wait_on_loop())
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -208,6 +227,7 @@ router = Router(
         timing=Timing(handshake=settings.RPC_HANDSHAKE_SECONDS, tick=settings.RPC_TICK_SECONDS),
     ),
     monitor,
+    probes.monitor,
 )
 # Around everything, because some refusals are answered outside Django. It costs 9 µs per request; Starlette comes with
 # the MCP SDK.

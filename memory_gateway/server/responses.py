@@ -34,9 +34,9 @@ class HeadTooLarge(GatewayError):
     status, code, title = 431, "head_too_large", _("Request head too large")
 
 
-def json_answer(scope: Scope, data: dict[str, Any]) -> Answer:
-    _log(scope, 200, data)
-    return Answer(200, _headers(scope, b"application/json"), orjson.dumps(data))
+def json_answer(scope: Scope, data: dict[str, Any], status: int = 200) -> Answer:
+    _log(scope, status, data)
+    return Answer(status, _headers(scope, b"application/json"), orjson.dumps(data))
 
 
 def problem_answer(scope: Scope, error: GatewayError) -> Answer:

@@ -73,7 +73,7 @@ frontend gateway
 
 backend gateways
     balance roundrobin
-    option httpchk GET /health
+    option httpchk GET /ready
     default-server check inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
 {servers}
 """

@@ -15,7 +15,7 @@ import requests
 from django.test import Client
 from django.utils import timezone
 
-from memory_gateway.health import HealthMonitor, Report, health_document
+from memory_gateway.health import HealthMonitor, Report, health_document, unavailable
 from remote.outbox import Backlog
 from store.port import Health
 from tests.server import running_server
@@ -84,7 +84,7 @@ def test_other_methods_are_refused(client: Client) -> None:
 
 def test_an_answer_is_kept_for_a_second() -> None:
     engine, clock = Engine(), Clock()
-    monitor = HealthMonitor(engine.probe, clock)
+    monitor = HealthMonitor(engine.probe, clock, failed=unavailable)
     for _ in range(5):
         monitor.wait()
     clock.now += 0.9
@@ -96,7 +96,7 @@ def test_an_answer_is_kept_for_a_second() -> None:
 def test_many_who_ask_at_once_ask_the_engine_once() -> None:
     release = threading.Event()
     engine = Engine(release=release)
-    monitor = HealthMonitor(engine.probe)
+    monitor = HealthMonitor(engine.probe, failed=unavailable)
     with ThreadPoolExecutor(8) as askers:
         answers = [askers.submit(monitor.wait) for _ in range(8)]
         time.sleep(0.1)
@@ -108,7 +108,7 @@ def test_many_who_ask_at_once_ask_the_engine_once() -> None:
 def test_an_engine_that_hangs_is_unavailable_in_time_and_not_asked_again() -> None:
     release = threading.Event()
     engine = Engine(release=release)
-    monitor = HealthMonitor(engine.probe)
+    monitor = HealthMonitor(engine.probe, failed=unavailable)
 
     async def ask_twice() -> list[Report]:
         return [await monitor.wait_on_loop(), await asyncio.to_thread(monitor.wait)]
@@ -126,7 +126,7 @@ def test_an_engine_that_raises_is_unavailable_and_the_log_says_why(caplog: pytes
     def probe(timeout_seconds: float) -> Report:
         raise RuntimeError("out of luck")
 
-    answer = HealthMonitor(probe).wait()
+    answer = HealthMonitor(probe, failed=unavailable).wait()
     assert answer.engine.status == "unavailable"
     assert "out of luck" not in str(answer.engine.error)
     assert "out of luck" in caplog.text

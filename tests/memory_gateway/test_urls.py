@@ -90,7 +90,9 @@ SUFFIXES = ("", "/mcp", "/mcp/")
 FUNCTIONS = {
     "/.well-known/security.txt",
     "/robots.txt",
+    "/live",
     "/metrics",
+    "/ready",
     "/mcp",
     "/mcp/",
     "/plugins/memory",
