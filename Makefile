@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint format lock docs api-reference clients typescript-types messages screenshots docs-screenshots bench corpus fleet torture release clean
+.PHONY: run test lint format lock docs api-reference clients typescript-types messages screenshots docs-screenshots bench corpus fleet torture chart release clean
 .DEFAULT_GOAL := run
 
 # A stamp says which lock was installed; a changed lock installs again.
@@ -69,6 +69,7 @@ lock:
 	uv export --quiet --no-header --no-dev --all-extras --no-extra lancedb --no-extra local-models --no-extra ocr --no-emit-project --format requirements-txt --output-file requirements-image.txt
 	uv export --quiet --no-header --group dev --no-emit-project --format requirements-txt --output-file requirements-dev.txt
 	uv export --quiet --no-header --no-default-groups --group bench --no-emit-project --format requirements-txt --output-file requirements-bench.txt
+	uv export --quiet --no-header --only-group chart --no-emit-project --format requirements-txt --output-file requirements-chart.txt
 	uv export --quiet --no-header --only-group docs --no-emit-project --format requirements-txt --output-file requirements-docs.txt
 	uv export --quiet --no-header --only-group release --no-emit-project --format requirements-txt --output-file requirements-release.txt
 
@@ -117,6 +118,15 @@ torture: $(VENV)/.dev
 # Three gateways and two workers behind HAProxy, on PostgreSQL (DATABASE_URL), PgBouncer, Redis and an S3 stand-in.
 fleet: $(VENV)/.dev
 	@exec $(BIN)/python -m tests.fleet
+
+build/chart/.installed: requirements-chart.txt
+	$(PYTHON) -m venv build/chart
+	build/chart/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-chart.txt
+	@touch $@
+
+# Renders the Helm chart and checks what comes out.
+chart: build/chart/.installed $(VENV)/.dev
+	$(BIN)/python -m pytest --numprocesses 0 tests/deploy/test_chart.py
 
 # Source archive, bill of materials, licenses, audit and checksums of the last commit, in dist/. The audit needs network.
 release: $(VENV)/.release

@@ -54,6 +54,7 @@ def main() -> None:
         build_wheel(PROJECT / "clients" / "python", dist, CLIENT)
         for folder in NPM_PACKAGES:
             pack(PROJECT / folder, dist)
+        pack_chart(PROJECT, dist, name)
         licenses = dist / f"{name}-licenses.md"
         run(TOOLS / "pip-licenses", "--python", python, *LICENSE_LIST, "--output-file", licenses)
         audited = audit(PROJECT / LOCK)
@@ -117,6 +118,12 @@ def pack(folder: Path, dist: Path) -> None:
     if (folder / "package-lock.json").exists():
         run(npm, "ci", "--prefix", folder, "--ignore-scripts", "--no-audit", "--no-fund")
     run(npm, "pack", folder, "--pack-destination", dist)
+
+
+def pack_chart(project: Path, dist: Path, name: str) -> None:
+    """Write the Helm chart of the last commit into `dist`, in the folder that Helm expects."""
+    target = f"--output={dist / name}-chart.tgz"
+    run("git", "-C", project, "archive", "--prefix=memory-gateway/", target, "HEAD:deploy/chart")
 
 
 def try_wheel(wheel: Path, environment: Path) -> None:
