@@ -113,9 +113,9 @@ class IdempotencyKeyAdmin(ReadOnlyAdmin):
 
 @admin.register(OAuthClient)
 class OAuthClientAdmin(ReadOnlyAdmin):
-    """Applications that registered themselves."""
+    """Applications that registered or described themselves."""
 
-    list_display = ("name", "created_at", "expires_at")
+    list_display = ("name", "address", "created_at", "expires_at")
     list_filter = ("created_at",)
     search_fields = ("name__startswith", "id__exact")
 

@@ -236,10 +236,15 @@ def destination_of(redirect_uri: str) -> str:
 
 
 class OAuthClient(models.Model):
-    """An application that registered itself. It has no secret: PKCE protects its codes instead."""
+    """An application that registered itself, or whose client id is the `address` of a document that describes it.
+
+    It has no secret: PKCE protects its codes instead. The id of one with an address follows from the address.
+    """
 
     id = models.UUIDField(_("ID"), primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(_("name"), max_length=100, blank=True)
+    address = models.TextField(_("address of its document"), blank=True, default="", db_default="")
+    read_at = models.DateTimeField(_("document read at"), null=True)
     redirect_uris = models.JSONField(_("redirect addresses"))
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     expires_at = models.DateTimeField(_("expires at"), help_text=_("Unless it is connected to a user."))
@@ -251,7 +256,17 @@ class OAuthClient(models.Model):
         indexes = [models.Index(fields=["expires_at"], name="oauth_client_by_expiry")]
 
     def __str__(self) -> str:
-        return self.name or destination_of(self.redirect_uris[0])
+        return self.name or self.host or destination_of(self.redirect_uris[0])
+
+    @property
+    def client_id(self) -> str:
+        """The id that the application sends."""
+        return self.address or str(self.pk)
+
+    @property
+    def host(self) -> str:
+        """The host that describes the application; empty for one that registered itself."""
+        return destination_of(self.address) if self.address else ""
 
 
 class OAuthConnection(models.Model):

@@ -1,4 +1,4 @@
-"""OAuth 2.1 for `/mcp`: applications register themselves, users connect them, tokens act for one user.
+"""OAuth 2.1 for `/mcp`: applications register or describe themselves, users connect them, tokens act for one user.
 
 All tokens of one approval belong to a connection; a connection that ends is deleted with its tokens. Codes and tokens
 are stored as digests.
@@ -6,13 +6,13 @@ are stored as digests.
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from ipaddress import ip_address
-from typing import Final
+from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
-from uuid import UUID
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -20,7 +20,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, UUIDField
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from accounts import authority, expiry, scopes
+from accounts import authority, client_documents, expiry, scopes
 from accounts.audit import Actor, record
 from accounts.models import (
     AuditEvent,
@@ -47,6 +47,8 @@ _PREFIXES: Final = {CODE: "oac_", ACCESS: OAUTH_PREFIX, REFRESH: "ort_"}
 _TOKEN = re.compile(rf"{OAUTH_PREFIX}[A-Za-z0-9_-]{{43}}")
 UNUSED_LIFETIME: Final = timedelta(days=1)
 USED_LIFETIME: Final = timedelta(days=90)
+DOCUMENT_LIFETIME: Final = timedelta(hours=1)
+"""How long the document at a client's id is not read again."""
 MAX_UNCONNECTED: Final = 1000
 """Registered clients without a connection; beyond it those that expire first are deleted."""
 # Two processes of one application may refresh at once. The later one is refused, but the connection stays.
@@ -96,19 +98,46 @@ def register(client_id: UUID, name: str, redirect_uris: Sequence[str]) -> OAuthC
 
     Raises: `InvalidInput` unless there are 1 to 10 addresses, each https, http on loopback, or of an application.
     """
+    return _store(client_id, name, redirect_uris)
+
+
+def _store(client_id: UUID, name: str, redirect_uris: Sequence[str], **document: Any) -> OAuthClient:
     if not 0 < len(redirect_uris) <= MAX_REDIRECT_URIS:
         raise InvalidInput.of_field("redirect_uris", _("must be 1 to %(number)s addresses", number=MAX_REDIRECT_URIS))
     for uri in redirect_uris:
         _check_redirect_uri(uri)
     shown = "".join(character for character in name if character.isprintable()).strip()[:100]
+    values = {"name": shown, "redirect_uris": list(redirect_uris), **document}
     expires_at = timezone.now() + UNUSED_LIFETIME
-    client = OAuthClient.objects.create(
-        pk=client_id, name=shown, redirect_uris=list(redirect_uris), expires_at=expires_at
+    client, _created = OAuthClient.objects.update_or_create(
+        pk=client_id, defaults=values, create_defaults={**values, "expires_at": expires_at}
     )
     unconnected = OAuthClient.objects.filter(connections__isnull=True).order_by("-expires_at", "-created_at")
     if excess := list(unconnected.values_list("pk", flat=True)[MAX_UNCONNECTED:]):
         OAuthClient.objects.filter(pk__in=excess, connections__isnull=True).delete()
     return client
+
+
+def describe(client_id: str, *, before_read: Callable[[], None] = lambda: None) -> OAuthClient:
+    """Return the client of a document's address, read again after an hour. `before_read` may refuse the reading.
+
+    Raises: `InvalidInput`.
+    """
+    known = find_client(client_id)
+    if known is not None and known.read_at is not None and known.read_at > timezone.now() - DOCUMENT_LIFETIME:
+        return known
+    before_read()
+    document = client_documents.read(client_id)
+    read = {"address": client_id, "read_at": timezone.now()}
+    client = _store(_pk_of(client_id), document.name, document.redirect_uris, **read)
+    OAuthClient.objects.filter(pk=client.pk, expires_at__lt=timezone.now() + UNUSED_LIFETIME).update(
+        expires_at=timezone.now() + UNUSED_LIFETIME
+    )
+    return client
+
+
+def _pk_of(address: str) -> UUID:
+    return uuid5(NAMESPACE_URL, address)
 
 
 def _check_redirect_uri(uri: str) -> None:
@@ -141,8 +170,11 @@ def _is_loopback(parts: SplitResult) -> bool:
 
 
 def find_client(client_id: str) -> OAuthClient | None:
+    """Return the client of an id, as it is stored."""
+    if client_documents.is_address(client_id):
+        return OAuthClient.objects.filter(pk=_pk_of(client_id), address=client_id).first()
     try:
-        return OAuthClient.objects.filter(pk=UUID(client_id)).first()
+        return OAuthClient.objects.filter(pk=UUID(client_id), address="").first()
     except ValueError:
         return None
 
@@ -195,7 +227,7 @@ def approve(
 
 def find(kind: Kind, plaintext: str) -> OAuthToken | None:
     """Return a live code or refresh token. A used one ends its connection: it was copied (RFC 9700)."""
-    found = OAuthToken.objects.filter(kind=kind, digest=digest_of(plaintext)).select_related("connection")
+    found = OAuthToken.objects.filter(kind=kind, digest=digest_of(plaintext)).select_related("connection__client")
     token = found.first()
     if token is not None and token.used_at is not None:
         _end_if_copied(token, token.used_at)
@@ -277,8 +309,8 @@ def revoke_approved_by(operator: User, *, actor: Actor) -> None:
 
 def revoke_by_token(plaintext: str, client_id: str | None) -> None:
     """End the connection of a token (RFC 7009). Nothing happens for an unknown one, or one of another client."""
-    token = OAuthToken.objects.filter(digest=digest_of(plaintext)).select_related("connection").first()
-    if token is not None and client_id in {None, str(token.connection.client_id)}:
+    token = OAuthToken.objects.filter(digest=digest_of(plaintext)).select_related("connection__client").first()
+    if token is not None and client_id in {None, token.connection.client.client_id}:
         revoke(token.connection_id, actor=_actor(token.connection_id))
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 Answer = Callable[[socket.socket], None]
 
@@ -84,3 +91,24 @@ def _serve(connection: socket.socket, server: WebServer, tls: ssl.SSLContext | N
     secured = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False) if tls else connection
     with contextlib.suppress(OSError), secured:
         server.answer(secured)
+
+
+def tls_contexts(folder: Path, *names: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Return a TLS context for a server of these names and one for a client that trusts only its certificate."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in names]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    chain = folder / "chain.pem"
+    chain.write_bytes(key.private_bytes(*plain) + pem)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(chain)
+    return server, ssl.create_default_context(cadata=pem.decode())

@@ -24,13 +24,14 @@ from accounts.admin_base import actor_of
 from accounts.api import limits
 from accounts.api.authentication import address_of
 from accounts.audit import Actor
+from accounts.client_documents import is_address
 from accounts.forms import CredentialForm
 from accounts.models import OAuthClient, destination_of
 from accounts.scopes import READ, WRITE, of_oauth, require
 from accounts.services import active_users
 from agents.oauth.addresses import MCP
 from agents.oauth.views import endpoint, is_resource, issuer_of
-from core.errors import GatewayError, existing
+from core.errors import GatewayError, InvalidInput, existing
 from core.localization import localized
 from core.messages import Translatable as _
 
@@ -156,7 +157,7 @@ def _redirect(address: str) -> HttpResponse:
 def _read(request: HttpRequest) -> Wanted:
     """Return the valid request. Raises: `Refused`."""
     params = request.GET
-    client = oauth.find_client(params.get("client_id", ""))
+    client = _client(request, params.get("client_id", ""))
     if client is None:
         raise Refused(
             _(
@@ -188,6 +189,19 @@ def _read(request: HttpRequest) -> Wanted:
     if not all(is_resource(one, wanted.issuer + MCP) for one in params.getlist("resource")):
         raise _refused(wanted, "invalid_target", "resource")
     return wanted
+
+
+def _client(request: HttpRequest, client_id: str) -> OAuthClient | None:
+    """Return the client, whose document may be read for it. Raises: `Refused`, `TooManyRequests`."""
+    if not is_address(client_id):
+        return oauth.find_client(client_id)
+    try:
+        return oauth.describe(client_id, before_read=lambda: limits.count_registration(address_of(request)))
+    except InvalidInput as error:
+        wrong = error.errors[0]
+        raise Refused(
+            _("The application's %(name)s %(reason)s. Tell its developer.", name=wrong.field, reason=wrong.message)
+        ) from None
 
 
 def _refused(wanted: Wanted, code: str, names: str) -> Refused:

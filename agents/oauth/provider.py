@@ -61,7 +61,7 @@ class Provider:
             code=authorization_code,
             scopes=token.scopes.split(),
             expires_at=token.expires_at.timestamp(),
-            client_id=str(token.connection.client_id),
+            client_id=token.connection.client.client_id,
             code_challenge=token.connection.code_challenge,
             redirect_uri=AnyUrl(token.connection.redirect_uri),
             redirect_uri_provided_explicitly=True,
@@ -78,7 +78,7 @@ class Provider:
         token = oauth.find(oauth.REFRESH, refresh_token)
         if token is None:
             return None
-        client_id = str(token.connection.client_id)
+        client_id = token.connection.client.client_id
         return RefreshToken(token=refresh_token, client_id=client_id, scopes=token.scopes.split())
 
     @sync_to_async
@@ -91,7 +91,7 @@ class Provider:
 def _information(client: OAuthClient) -> OAuthClientInformationFull:
     uris = list(client.redirect_uris)
     return OAuthClientInformationFull(
-        client_id=str(client.pk),
+        client_id=client.client_id,
         client_id_issued_at=int(client.created_at.timestamp()),
         client_name=client.name,
         redirect_uris=uris,

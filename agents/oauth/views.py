@@ -102,6 +102,7 @@ def server_metadata(request: HttpRequest) -> HttpResponse:
                 "token_endpoint_auth_methods_supported": ["none"],
                 "revocation_endpoint_auth_methods_supported": ["none"],
                 "code_challenge_methods_supported": ["S256"],
+                "client_id_metadata_document_supported": True,
                 "authorization_response_iss_parameter_supported": True,
                 "ui_locales_supported": [code for code, _name in settings.LANGUAGES],
             }

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import gzip
 import os
 import resource
 import socket
-import ssl
 import threading
 import time
 import traceback
@@ -18,10 +16,6 @@ from typing import Any
 
 import boto3
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from core.errors import EngineError, EngineUnavailable, Unreadable
 from core.network.url_policy import Resolver
@@ -35,7 +29,7 @@ from store.types import ContentItem, Message
 from tests.conftest import Person
 from tests.object_store import wrong_answers
 from tests.store.conftest import NOON_MS, search, text_message, texts
-from tests.web import Answer, WebServer, dripping, page, raw, web_server
+from tests.web import Answer, WebServer, dripping, page, raw, tls_contexts, web_server
 
 TEXT = "付款期限为收到发票后 30 天内。".encode()
 SECRET = "?X-Amz-Credential=s3cr3t&sv=%2Fa+b=="
@@ -295,27 +289,6 @@ def test_endless_gzip_data_without_content_ends(web: WebServer, tail: bytes) -> 
     web.pages["/a"] = dripping(head + start, tail * 10_000, every_seconds=0)
     reason = refused(web.url("/a" + SECRET)).detail
     assert ("unsupported compression" if tail == b"junk" else "larger than the limit of 100000 bytes") in reason
-
-
-def tls_contexts(folder: Path, *names: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Return a TLS context for a server of these names and one for a client that trusts only its certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in names]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = certificate.public_bytes(serialization.Encoding.PEM)
-    plain = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    chain = folder / "chain.pem"
-    chain.write_bytes(key.private_bytes(*plain) + pem)
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(chain)
-    return server, ssl.create_default_context(cadata=pem.decode())
 
 
 def test_tls_verifies_the_name_of_the_connected_address(tmp_path: Path) -> None:
