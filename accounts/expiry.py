@@ -5,6 +5,7 @@ further statement. When it has passed, `due` is sent before anything is read. A 
 rather than letting it show what has expired.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -42,3 +43,8 @@ def lower(user_pk: UUID, at: datetime) -> None:
     """
     later = Q(next_expiry_at__isnull=True) | Q(next_expiry_at__gt=at)
     MemoryUser.objects.filter(later, pk=user_pk).update(next_expiry_at=at)
+
+
+def days_of(user_pk: UUID) -> Mapping[str, int]:
+    """Return after how many days new memories of a user expire, by category, or `tag:` and a tag. One statement."""
+    return MemoryUser.objects.filter(pk=user_pk).values_list("expiry_days", flat=True).first() or {}

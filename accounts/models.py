@@ -55,6 +55,12 @@ class MemoryUser(CheckedModel):
         editable=False,
         help_text=_("No memory or session of the user expires before."),
     )
+    expiry_days = models.JSONField(
+        _("days until memories expire"),
+        null=True,
+        editable=False,
+        help_text=_("By category or tag, for memories that are stored from then on."),
+    )
 
     class Meta:
         verbose_name = _("memory user")

@@ -46,6 +46,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "memory.purge": _("Purged a memory"),
     "memory.restore": _("Restored memories"),
     "memory.set_expiry": _("Set when a memory expires"),
+    "user.set_expiry": _("Set when new memories expire"),
     "memory.view": _("Viewed a memory"),
     "operator.change": _("Changed an operator"),
     "operator.create": _("Created an operator"),

@@ -172,7 +172,7 @@ def _begin(user_pk: UUID, actor: Actor) -> tuple[MemoryUser, AuditEvent]:
         RpcToken.objects.filter(user=user).delete()
         Webhook.objects.filter(user=user).delete()
         erased = dict.fromkeys(services.PERSON, "") | {"user_id": f"{ERASED_PREFIX}{user_pk.hex}"}
-        MemoryUser.objects.filter(pk=user_pk).update(**erased)
+        MemoryUser.objects.filter(pk=user_pk).update(**erased, expiry_days=None)
         return user, _events().filter(subject_id=str(user_pk)).latest("pk")
 
 

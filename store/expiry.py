@@ -15,20 +15,28 @@ from django.utils import timezone
 from accounts import expiry
 from accounts.models import MemoryUser
 from store.models import Memory, Session, State
+from store.types import Owner
 
+OF_TAG: Final = "tag:"
+"""The beginning of a default's name that is a tag, not a category."""
 EXPIRING_STATES: Final = (State.LIVE, State.SUPERSEDED)
 """The states of what can expire: something newer may be deleted, and then shows what it superseded again."""
 _EXPIRES: Final = Q(expires_at__isnull=False, state__in=EXPIRING_STATES)
 
 
-def set_defaults(memories: Iterable[Memory]) -> None:
-    """Set when unsaved memories without a time expire, by `MEMORY_GATEWAY_EXPIRY`: the earliest wins."""
-    days: Mapping[str, int] = settings.MEMORY_GATEWAY_EXPIRY
-    for memory in memories if days else ():
+def set_defaults(owner: Owner, memories: Iterable[Memory]) -> None:
+    """Set when unsaved memories without a time expire, by the days of the user and of `MEMORY_GATEWAY_EXPIRY`.
+
+    Of several the earliest wins. One statement if a memory has no time.
+    """
+    lasting = [memory for memory in memories if memory.expires_at is None]
+    if not lasting:
+        return
+    rules: list[Mapping[str, int]] = [settings.MEMORY_GATEWAY_EXPIRY, expiry.days_of(owner.user_pk)]
+    for memory in lasting if any(rules) else ():
         tags = memory.payload.get("tags")
-        names = [memory.category, *(f"tag:{tag}" for tag in (tags if isinstance(tags, list) else ()))]
-        found = [days[name] for name in names if name in days]
-        if found and memory.expires_at is None:
+        names = [memory.category, *(f"{OF_TAG}{tag}" for tag in (tags if isinstance(tags, list | tuple) else ()))]
+        if found := [days[name] for days in rules for name in names if name in days]:
             memory.expires_at = timezone.now().replace(microsecond=0) + timedelta(days=min(found))
 
 

@@ -63,8 +63,7 @@ class Draft:
         media: PendingMedia | None = None,
         reading: Reading | None = None,
     ) -> Self:
-        """Return the draft with its index entries, and the default times at which the memories expire."""
-        expiry.set_defaults(memories)
+        """Return the draft with its index entries."""
         return cls(first_id, memories, [keyword.entry_of(memory) for memory in memories], media, reading)
 
 
@@ -77,8 +76,9 @@ def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
     return set(found.values_list("memory_id", flat=True))
 
 
-def note_expiry(owner: Owner, drafts: Iterable[Draft], of_session: NewExpiry) -> None:
-    """Lower the user's bound before a session is locked, to which drafts are appended that expire, or that expires."""
+def note_expiry(owner: Owner, drafts: Sequence[Draft], of_session: NewExpiry) -> None:
+    """Set when drafts expire that name no time, and lower the user's bound before their session is locked."""
+    expiry.set_defaults(owner, [memory for draft in drafts for memory in draft.memories])
     times = [memory.expires_at for draft in drafts for memory in draft.memories if memory.expires_at]
     times += [of_session] if isinstance(of_session, datetime) else []
     if times:

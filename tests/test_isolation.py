@@ -395,6 +395,16 @@ class Walk(RuleBasedStateMachine):
             assert other == name or not [secret for secret in person.said_nowhere if secret in held]
         self.call(name, "get", "/users/me/audit", data={"limit": 100})
 
+    @rule(name=people, days=st.integers(1, 36_500))
+    def set_defaults_of_expiry(self, name: str, days: int) -> None:
+        """Set and read what is one's own: others' stay, and nothing expires within the test."""
+        others = {
+            other: self.call(other, "get", "/users/me/expiry")["days"] for other in self.subjects if other != name
+        }
+        self.call(name, "put", "/users/me/expiry", data={"days": {"tag:draft": days}}, content_type="application/json")
+        for other, former in others.items():
+            assert self.call(other, "get", "/users/me/expiry")["days"] == former
+
     @rule(name=people, owner=people, choice=choices)
     def decide_about_a_session(self, name: str, owner: str, choice: int) -> None:
         known = sorted(self.subjects[owner].sessions)

@@ -31,7 +31,7 @@ ORDER = re.findall(
     list_webhook_deliveries delete_webhook
     store_memory store_memories
     delete_memories forget_memories get_deletion undo_deletion export_user list_audit_events
-    get_controls tighten_controls
+    get_controls tighten_controls put_expiry get_expiry
     invoke_tool delete_resource restore_resource erase_user_by_id erase_user
     """,
 )

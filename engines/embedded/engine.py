@@ -14,7 +14,7 @@ from core.times import to_ms
 from documents.reader import read_document, reading_for
 from engines.embedded import extraction, health, ingest, llm, media, rated_search
 from engines.embedded.fetching import Fetch, Fetcher
-from store import derived_memories, sessions, writes
+from store import derived_memories, expiry, sessions, writes
 from store.models import Memory, Session, State, owned_by
 from store.port import AddResult, FlushResult, Replay, engine_call
 from store.search.retrieval import retrieve
@@ -192,7 +192,9 @@ class EmbeddedEngine(MemoryTable):
 
     def save_replays(self, owner: Owner, session: Session, replays: Iterable[Replay]) -> None:
         """Save and index memories at the end of a locked session. Call inside a transaction."""
-        writes.append(owner, session.pk, [draft for item in replays for draft in item.drafts])
+        drafts = [draft for item in replays for draft in item.drafts]
+        expiry.set_defaults(owner, [memory for draft in drafts for memory in draft.memories])
+        writes.append(owner, session.pk, drafts)
 
     queue_extraction = staticmethod(extraction.queue_missing)
     extract = staticmethod(extraction.run)

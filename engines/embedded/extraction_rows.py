@@ -60,7 +60,7 @@ def write(owner: Owner, session: Session, window: Window, extracted: ExtractionA
     rows = [draft.memory for draft in drafts]
     for row in rows:
         repair_row(row)  # a model's answer cannot be refused
-    expiry.set_defaults(rows)
+    expiry.set_defaults(owner, rows)
     writes.insert(owner, rows)
     for draft in drafts:
         supersede(draft.replaces, draft.memory, now)

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from memories.api.views import FactsViewSet, MemoryViewSet, MessageViewSet, SessionViewSet
+from memories.api.views import ExpiryViewSet, FactsViewSet, MemoryViewSet, MessageViewSet, SessionViewSet
 
 # Ids may contain slashes: the remote builds a message's id from that of its session.
 urlpatterns = [
@@ -9,6 +9,7 @@ urlpatterns = [
         MemoryViewSet.as_view({"get": "list_memories", "post": "store", "delete": "destroy_of_sender"}),
         name="memory-list",
     ),
+    path("users/me/expiry", ExpiryViewSet.as_view({"get": "retrieve", "put": "replace"}), name="user-expiry"),
     path("memories/bulk", FactsViewSet.as_view({"post": "store_many"}), name="memory-bulk"),
     path("memories/add", MessageViewSet.as_view({"post": "add"}), name="memory-add"),
     path("memories/flush", MessageViewSet.as_view({"post": "flush"}), name="memory-flush"),

@@ -32,6 +32,7 @@ from accounts.api.preconditions import conditional, if_unchanged, not_modified
 from accounts.api.schemas import ChatId, ScopedQuery
 from accounts.audit import Actor
 from accounts.bound_keys import agent_of
+from accounts.expiry import days_of
 from accounts.models import IdempotencyKey, Principal
 from accounts.profile_entries import ProfileEntry, Question
 from accounts.scopes import ADD, DECIDE, SEARCH
@@ -46,12 +47,13 @@ from engines.registry import get_engine
 from memories import queries
 from memories.api import rendering
 from memories.api.rendering import View
+from memories.api.schemas import expiry as expiry_schemas
 from memories.api.schemas import facts as fact_schemas
 from memories.api.schemas import memories as schemas
 from memories.api.schemas import messages as message_schemas
 from memories.api.schemas import search as search_schemas
 from memories.api.schemas.messages import given_expiry
-from memories.services import decisions, lookup
+from memories.services import decisions, expiry, lookup
 from memories.services.add import add, flush
 from memories.services.excerpts import Budget
 from memories.services.links import links_of
@@ -102,6 +104,10 @@ def _stored_again(request: Request, kept: IdempotencyKey) -> Response:
     memory = lookup.get_memory(user_pk, ref)
     answer = _stored(memory.owner, memory) | {"similar": [], "stored": 1} | result
     return _fact_response(answer, kept.status or 200, etag_of(_memory(user_pk, ref)))
+
+
+def _expiry(user_pk: UUID) -> dict[str, Any]:
+    return {"days": days_of(user_pk), "installation": settings.MEMORY_GATEWAY_EXPIRY}
 
 
 def _require_match(request: Request, owner: Owner, older: Memory | None) -> None:
@@ -443,6 +449,43 @@ class MemoryViewSet(ViewSet):
         if stored.redacted:
             answer["redacted"] = dict(stored.redacted)
         return _fact_response(answer, 201 if stored.action == "created" else 200, etag)
+
+
+class ExpiryViewSet(ViewSet):
+    scopes = {"retrieve": SEARCH, "replace": DECIDE}
+    schema = RequiredBodies()
+
+    @extend_schema(
+        operation_id="get_expiry",
+        summary="Get the defaults of expiry",
+        responses={
+            200: success(expiry_schemas.ExpiryOut, "The defaults, with an `ETag`."),
+            304: NOT_MODIFIED,
+            **problems(412),
+        },
+    )
+    @conditional
+    def retrieve(self, request: Request) -> HttpResponse:
+        """Get after how many days memories expire that name no time."""
+        document = _expiry(caller(request).user_pk)
+        etag = etag_of(document)
+        return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
+
+    @extend_schema(
+        operation_id="put_expiry",
+        summary="Replace the defaults of expiry",
+        request=request_body(expiry_schemas.ExpiryBody),
+        responses={200: success(expiry_schemas.ExpiryOut, "The defaults from now on."), **problems(412, 422)},
+    )
+    @conditional
+    def replace(self, request: Request) -> Response:
+        """Set after how many days memories expire that are stored from now on and name no time."""
+        body, principal = parse(expiry_schemas.ExpiryBody, request.data), caller(request)
+        read = partial(_expiry, principal.user_pk)
+        with if_unchanged(request, read, is_read_after=True):
+            expiry.set_days(principal.user_pk, body.days, actor=Actor.key(principal))
+            document = read()
+        return Response(document, headers={"ETag": etag_of(document)})
 
 
 @extend_schema(tags=["memories"])

@@ -1,19 +1,27 @@
-"""End memories and sessions whose time has passed, before anything reads them."""
+"""End memories and sessions whose time has passed, before anything reads them; the defaults of a user."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.audit import Actor, record
 from accounts.models import MemoryUser
+from core.errors import InvalidInput
+from core.labels import MAX_TAG_CHARS
+from core.messages import Translatable as _
 from memories.services import decisions
+from memories.services.hygiene import masked
 from store import expiry
+from store.categories import CATEGORIES
+from store.expiry import OF_TAG
 
 _AT_ONCE: Final = 2_000
 
 
-def end_due(*, user_pk: UUID, **_: Any) -> None:
+def end_due(*, user_pk: UUID, **_others: Any) -> None:
     """Move to the trash what has expired of a user, and note when the next memory or session expires.
 
     Each part is a transaction. A reader that comes in between ends the next part.
@@ -37,3 +45,25 @@ def _end_part(user_pk: UUID) -> bool:
             return True
         expiry.renew(user_pk)
         return False
+
+
+def set_days(user_pk: UUID, days: Mapping[str, int], *, actor: Actor) -> None:
+    """Set after how many days memories expire that the user stores from now on, by category, or `tag:` and a tag.
+
+    Memories keep their times. Raises: `InvalidInput`.
+    """
+    for name in days:
+        tag = name.removeprefix(OF_TAG)
+        if name not in CATEGORIES and (tag == name or not 0 < len(tag.strip()) <= MAX_TAG_CHARS):
+            raise InvalidInput.of_field(
+                f"days.{name[:64]}",
+                _("must be tag: and a tag, or one of %(categories)s", categories=", ".join(CATEGORIES)),
+            )
+        if masked(name) != name:
+            raise InvalidInput.of_field("days", _("must not name values that this gateway masks"))
+    with transaction.atomic():
+        user = MemoryUser.objects.select_for_update(no_key=True).get(pk=user_pk)
+        if days != (user.expiry_days or {}):
+            user.expiry_days = dict(days) or None
+            user.save(update_fields=["expiry_days"])
+            record(actor, "user.set_expiry", str(user_pk), user_id=user.user_id, detail={"number": len(days)})

@@ -208,7 +208,7 @@ def _create(owner: Owner, fact: NewFact, source: Source) -> StoredMemory:
     check_row(memory)
     entry = entry_of(memory)
     with database_errors(), transaction.atomic():
-        expiry.set_defaults([memory])
+        expiry.set_defaults(owner, [memory])
         expiry.note([memory])
         session = sessions.locked(owner, fact.session_id)
         require_open(session)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts import services
 from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser
 from memories.models import Tombstone
@@ -251,7 +252,7 @@ def test_defaults_of_the_installation_set_the_earliest_time(
     add(alice, message(alice, SECRET, timestamp=2), message(alice, "its own", timestamp=3, expires_at=later(days=9)))
     add_by_hand(alice.owner, category="user_memory_fact", text="a fact", origin="tool", actor=Actor.command("tests"))
     tagged = Memory(category="user_memory_fact", payload={"tags": ["draft", "x"]})
-    expiry.set_defaults([tagged])
+    expiry.set_defaults(alice.owner, [tagged])
     assert tagged.expires_at is not None
     days = {"before the setting": None, SECRET: 2, "its own": 9, "a fact": 3}
     for text, expected in days.items():
@@ -260,3 +261,68 @@ def test_defaults_of_the_installation_set_the_earliest_time(
     assert round((tagged.expires_at - timezone.now()) / timedelta(days=1)) == 1
     step(days=2, seconds=1)
     assert texts(search(alice, "safe", **ALL)) == []
+
+
+def days_of(person: Person, **fields: Any) -> Any:
+    return call(person, "get", "/users/me/expiry", **fields)["days"]
+
+
+def remaining(text: str) -> int | None:
+    at = Memory.objects.get(text=text).expires_at
+    return None if at is None else round((at - timezone.now()) / timedelta(days=1))
+
+
+def test_defaults_of_a_user_count_for_what_is_stored_afterwards(
+    alice: Person, bob: Person, settings: Any, step: Callable[..., None]
+) -> None:
+    settings.MEMORY_GATEWAY_EXPIRY = {"user_memory_fact": 5, "full_context_user": 50}
+    add(alice, message(alice, "before the default"))
+    answer = call(
+        alice, "put", "/users/me/expiry", days={"full_context_user": 2, "tag:draft": 1, "user_memory_fact": 9}
+    )
+    assert answer["installation"] == settings.MEMORY_GATEWAY_EXPIRY
+    assert days_of(alice) == answer["days"] == {"full_context_user": 2, "tag:draft": 1, "user_memory_fact": 9}
+    assert days_of(bob) == {}
+    add(alice, message(alice, SECRET, timestamp=2), message(alice, "its time", timestamp=3, expires_at=later(days=9)))
+    add(alice, message(alice, "a draft", timestamp=4, tags=["draft"]))
+    add(bob, message(bob, "of bob"))
+    fact = call(alice, "post", "/memories", status=201, text="a fact")["memory"]
+    assert fact["expires_at"] is not None  # the answer says so
+    call(alice, "post", "/memories", status=201, text="a preference", category="user_memory_preference")
+    expected = {
+        "before the default": 50, SECRET: 2, "its time": 9, "a draft": 1, "of bob": 50, "a fact": 5,
+        "a preference": None,
+    }  # fmt: skip
+    assert {text: remaining(text) for text in expected} == expected
+    step(days=2, seconds=1)
+    assert texts(search(alice, "safe", **ALL)) == []
+    assert state_of(SECRET) == State.EXPIRED
+    call(alice, "put", "/users/me/expiry", days={})
+    call(alice, "post", "/memories", status=201, text="the last preference", category="user_memory_preference")
+    assert (days_of(alice), remaining("the last preference")) == ({}, None)
+
+
+def test_defaults_are_checked_and_leave_a_trail_without_names(alice: Person, settings: Any) -> None:
+    refused: list[Any] = [
+        {"unknown": 1}, {"tag:": 1}, {"tag:" + "x" * 101: 1}, {"full_context_user": 0}, {"full_context_user": 1.5},
+        {"full_context_user": 36_501}, {f"tag:{number}": 1 for number in range(101)}, [1], None,
+    ]  # fmt: skip
+    for days in refused:
+        answer = call(alice, "put", "/users/me/expiry", status=422, days=days)
+        assert answer["errors"][0]["field"].startswith("days"), days
+    settings.MEMORY_GATEWAY_REDACT = frozenset({"secrets"})
+    call(alice, "put", "/users/me/expiry", status=422, days={"tag:password=hunter2secret": 1})
+    assert days_of(alice) == {}
+    for _ in range(2):
+        call(alice, "put", "/users/me/expiry", days={"tag:divorce": 7})
+    [event] = AuditEvent.objects.filter(action="user.set_expiry")
+    assert (event.detail, event.actor_kind) == ({"number": 1}, "key")
+
+
+@pytest.mark.parametrize(("scopes", "status"), [(["decide"], 200), (["search"], 403), (["add"], 403)])
+def test_a_key_needs_its_scope_to_set_defaults(alice: Person, scopes: list[str], status: int) -> None:
+    key = services.issue_key(alice.user_pk, granted=scopes, actor=Actor.command("tests")).plaintext
+    answer = alice.client.put(
+        "/users/me/expiry", {"days": {}}, "application/json", headers={"Authorization": f"Bearer {key}"}
+    )
+    assert answer.status_code == status

@@ -22,6 +22,7 @@ HONORED = {
     ("DELETE", "/sessions/<path:session_id>"),
     ("DELETE", "/sessions/<path:session_id>/restore"),
     ("POST", "/sessions/<path:session_id>/restore"),
+    ("PUT", "/users/me/expiry"),
     ("PUT", "/api/v1/memories/user"),
     ("PATCH", "/api/v1/memories/user"),
     ("PUT", "/api/v1/memories/work"),
@@ -35,6 +36,7 @@ HEADERS = ("If-Match", "If-None-Match")
 BODIES: dict[str, dict[str, Any]] = {
     "/memories": {"text": "x"},
     "/memories/<path:memory_id>": {"override_text": "x"},
+    "/users/me/expiry": {"days": {}},
     "/api/v1/memories/user": {"content": {}},
     "/api/v1/memories/work": {"content": {}},
 }

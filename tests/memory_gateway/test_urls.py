@@ -26,6 +26,8 @@ API = {
     ("GET", "/users/me/audit"): KEY,
     ("GET", "/users/me/controls"): KEY,
     ("PUT", "/users/me/controls"): KEY,
+    ("GET", "/users/me/expiry"): KEY,
+    ("PUT", "/users/me/expiry"): KEY,
     ("GET", "/users/me/keys"): KEY,
     ("POST", "/users/me/keys"): KEY,
     ("POST", "/users/me/keys/rotate"): KEY,

@@ -21,6 +21,8 @@ PLAIN = [
     ("rotate-key", "POST", "/users/me/keys/rotate"),
     ("erase-user u_1 --confirm erase:u_1", "DELETE", "/users"),
     ("revoke-key k1", "DELETE", "/users/me/keys/k1"),
+    ("get-expiry", "GET", "/users/me/expiry"),
+    ("set-expiry {}", "PUT", "/users/me/expiry"),
     ("list-resources", "GET", "/resources"),
     ("get-resource r_1", "GET", "/resources/r_1"),
     ("delete-resource r_1", "DELETE", "/resources/r_1"),

@@ -250,7 +250,7 @@ def test_a_large_document_is_written_with_few_statements(
     assert len(memories(alice)) >= 1000
 
 
-@pytest.mark.parametrize(("session_id", "statements"), [("chat:c1", 9), ("chat:new", 10)])
+@pytest.mark.parametrize(("session_id", "statements"), [("chat:c1", 10), ("chat:new", 11)])
 def test_a_message_costs_few_statements(
     engine: EmbeddedEngine, alice: Person, django_assert_num_queries: Any, session_id: str, statements: int
 ) -> None:

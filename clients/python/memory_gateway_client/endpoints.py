@@ -617,6 +617,18 @@ class Users(UserEndpoints[S]):
         """List who read or changed the user's data, and when. Operators are named by role and number."""
         return call("GET", "/users/me/audit", page_of(models.AuditEventOut, "events"), params={"limit": page_size})
 
+    @Endpoint
+    def expiry(self) -> Call[models.ExpiryOut]:
+        """Get after how many days memories expire that name no time."""
+        return call("GET", "/users/me/expiry", parsed_as(models.ExpiryOut))
+
+    @Endpoint
+    def set_expiry(self, days: Mapping[str, int], *, if_match: str | None = None) -> Call[models.ExpiryOut]:
+        """Set after how many days memories expire that are stored from now on and name no time."""
+        return call(
+            "PUT", "/users/me/expiry", parsed_as(models.ExpiryOut), body={"days": days}, headers={"If-Match": if_match}
+        )
+
 
 class Keys(Group[S]):
     """The user's API keys: `client.keys`."""

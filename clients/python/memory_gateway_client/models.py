@@ -40,6 +40,7 @@ __all__ = [
     "Eraser",
     "ErasureReceipt",
     "EventType",
+    "ExpiryOut",
     "Explanation",
     "FactItem",
     "FactOut",
@@ -1051,6 +1052,15 @@ class AuditEventOut(Model):
     """The network address of the user's key; else null."""
     detail: dict[str, Any]
     """More about it, without texts; empty for operators."""
+
+
+class ExpiryOut(Model):
+    """After how many days memories without a time of their own expire."""
+
+    days: dict[str, int]
+    """The caller's defaults, by category, or `tag:` and a tag."""
+    installation: dict[str, int]
+    """The defaults of the gateway, which count too: of several the earliest."""
 
 
 class Key(Model):

@@ -56,6 +56,8 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "list_audit_events": ("users.audit", {}),
     "get_controls": ("users.controls", {}),
     "tighten_controls": ("users.tighten_controls", {}),
+    "get_expiry": ("users.expiry", {}),
+    "put_expiry": ("users.set_expiry", {"days": {"tag:draft": 7}}),
     "delete_memory": ("memories.delete", {}),
     "delete_resource": ("resources.delete", {}),
     "restore_resource": ("resources.restore", {}),

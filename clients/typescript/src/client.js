@@ -630,6 +630,26 @@ export class Users extends Group {
   }
 
   /**
+   * Return after how many days memories expire that name no time.
+   *
+   * @returns {Promise<Schemas["ExpiryOut"] & Versioned>}
+   */
+  expiry() {
+    return this._versioned("GET", "/users/me/expiry");
+  }
+
+  /**
+   * Set after how many days memories expire that are stored from now on, by category, or `tag:` and a tag.
+   *
+   * @param {Schemas["ExpiryBodyRequest"]["days"]} days
+   * @param {Condition} [options]
+   * @returns {Promise<Schemas["ExpiryOut"] & Versioned>}
+   */
+  setExpiry(days, { if_match: etag } = {}) {
+    return this._versioned("PUT", "/users/me/expiry", { body: { days }, headers: matching(etag), isIdempotent: etag === undefined });
+  }
+
+  /**
    * Erase a user with all data. It cannot be undone.
    *
    * @param {string} userId

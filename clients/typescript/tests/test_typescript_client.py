@@ -60,6 +60,8 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "get_profile_prompt": ("profiles.prompt", ["router", REST]),
     "get_profile_schema": ("profiles.schema", ["user"]),
     "get_profile_version": ("profiles.version", ["user", 1]),
+    "get_expiry": ("users.expiry", []),
+    "put_expiry": ("users.setExpiry", [{"tag:draft": 7}, REST]),
     "get_profiles": ("profiles.getBoth", []),
     "get_resource": ("resources.get", ["x"]),
     "get_resource_content": ("resources.content", ["x"]),
@@ -105,6 +107,7 @@ READING = NOT_SENT | {"If-Match"}
 NOT_SENT_BY = {
     "erase_user_by_id": {"user_key"},
     "create_user": set[str](),
+    "get_expiry": READING,
     "get_profiles": READING,
     "get_memory": READING,
     "get_resource": READING,

@@ -879,6 +879,8 @@ COMMANDS = (
     ),
     Command("get-controls", "get_controls", ("get-controls",)),
     Command("tighten-controls", "tighten_controls", ("tighten-controls --paused chats --paused files",)),
+    Command("get-expiry", "get_expiry", ("get-expiry",)),
+    Command("set-expiry", "put_expiry", ('set-expiry \'{"full_context_user": 90, "tag:draft": 7}\'',)),
     Command("list-audit-events", "list_audit_events", ("list-audit-events --limit 20",)),
     Command(
         "delete-sender",
