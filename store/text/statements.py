@@ -100,6 +100,13 @@ _FIRST = lazy_pattern(
     ),
     re.IGNORECASE,
 )
+_PAST: Final = re.compile(
+    r"\b(?:formerly|in the past|vorher\w*|zuvor|davor|früher\w*|damals|ursprünglich\w*|antes|anteriormente|anterior"
+    r"|antigamente|antigu[oa]s?|antig[oa]s?|al principio|no início|auparavant|autrefois|ancienn?es?|précédente?s?"
+    r"|à l'origine|avant)\b|(?:以|之|涨|调|改|换|搬)\w{0,2}前",
+    re.IGNORECASE,
+)
+"""Words for what was, whichever language a question seems to be of."""
 _TITLES: Final = ("Dr. ", "Mr. ", "Mrs. ", "Ms. ", "Prof. ", "St. ", "No. ", "Nr. ", "dr. ", "Str. ")
 _ABBREVIATION = lazy_pattern(r"\b(Dr|dr|Mr|Mrs|Ms|Prof|St|No|Nr|Str)\.\s")
 _CONTINUED = lazy_pattern(r"\b(changed|updated|reset|moved)\. It(?= is\b|'s\b)")
@@ -206,7 +213,7 @@ def slots_of(text: str) -> tuple[Slot, ...]:
 
 def is_about_past(question: str) -> bool:
     """Return True if a question asks for what was, not for what is: "before", "used to", 以前, "früher"."""
-    return _language_of_question(question).is_about_past(question)
+    return _PAST.search(question) is not None or _language_of_question(question).is_about_past(question)
 
 
 def is_about_first(question: str) -> bool:

@@ -84,7 +84,7 @@ _ENDED = lazy_pattern(succession_words.ENDED)
 _ASKING: Final = frozenset(succession_words.ASKING.split())
 _QUOTE = lazy_pattern('["\u201c\u201d\u201e\u300c\u300e\u00ab`>]')
 _OWNER = lazy_pattern(r"\b(?!(?:It|That|This|What|There|Here|Who|Where|When|Let|He|She|The user|User)'s)([A-Z]\w+)'s\b")
-_HE = lazy_pattern(r"\b(?:he|she|his|they're|sie hat|elle|ele|ela)\b")
+_HE = lazy_pattern(r"\b(?:he(?! \w+[aei]d[ao]\b)|she|his|they're|sie hat|elle|ele|ela)\b")
 _NUMBER_WORD = lazy_pattern(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
     r"|hundred|thousand)\b|[一二两三四五六七八九十百千万]"
@@ -236,7 +236,7 @@ def question(text: str) -> Question:
 
 
 _OF_EVENT = lazy_pattern(
-    r"\b(?:did|have i|have we|had|can|why|describe|think|feel)\b|\bfor (?:her|him|them)\b|为什么|觉得"
+    r"\b(?:did|have i|have we|had|can|why|describe|think|feel)\b|\bfor (?:her|him|them)\b|为什么|觉得|什么时候.+了"
 )
 """Questions for what happened, or for an opinion."""
 _TOPICS: Final = frozenset(succession_words.TOPICS)
@@ -351,7 +351,11 @@ _MORE_DOUBT = lazy_pattern(
     r"|\b\w*(?:spiel|roman) |\bas me:",
     re.IGNORECASE,
 )
-_BESIDE = lazy_pattern(r"\b(?:with|con|mit|avec|com|like|for|to|fur|para|pour) (?:\w+ )?\w+")
+_BESIDE = lazy_pattern(
+    r"\b(?:(?:with|con|mit|avec|com|like|for|to|fur|para|pour)"
+    r"|(?:is|ist|es|est) (?:(?:now|jetzt|ahora|maintenant) )?(?:my|our|mein\w*|unser\w*|mi|mon|ma)) (?:\w+ )?\w+|是[^，。的]{1,4}"
+)
+"""Persons beside the subject, or the value: "is my cousin"."""
 _FIRST_NAME = lazy_pattern(
     r"([A-Z][a-z]+)(?: (?:from|at|in|of|next|aus|von|vom|bei|de|del|da|do|du|des) [^,.;]{2,40}?)? (?:has|is|was|got|just|now|lives|works|goes|moved|started|quit|left|switched|bought|sold|changed|joined|turned|drives"
     r"|ist|hat|wohnt|arbeitet|f\u00e4hrt|se|ha|vive|trabaja|est|a|habite|travaille|mora|trabalha|foi|agora)\b"
@@ -477,6 +481,8 @@ _BIAS: Final = -3.0
 _LIKELY: Final = 0.5
 _SURE: Final = 1.3
 """The least evidence for a link, and for one that may leave the older text out."""
+_PRESUMED: Final = 1.5
+"""Evidence that a question for what was before gives: that something changed."""
 _SHORT: Final = 40
 """Bytes from which on an older text counts as long."""
 
@@ -501,11 +507,13 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     frame = _frame(older, newer)
     signs = _signs(wanted, old, new, _Pair(asked, older, newer, frame))
     evidence = _BIAS + sum(EVIDENCE[sign] * present for sign, present in signs.items())
-    if evidence < _LIKELY or not _is_of_one_subject(wanted, old, new, older, newer):
+    if evidence + _PRESUMED * is_about_past(asked) < _LIKELY or not _is_of_one_subject(wanted, old, new, older, newer):
         return None
     relation = next(iter(sorted(wanted.topics & new.topics)), " ".join(sorted(wanted.words & new.words)) or "value")
     is_of_speaker = old.others <= new.others | wanted.others
-    is_sure = evidence >= _SURE and not signs["lacks a name"] and not _is_of_other_thing(wanted, old, new)
+    is_sure = evidence >= _SURE and not (
+        signs["lacks a name"] or _OF_EVENT.search(wanted.text) or _is_of_other_thing(wanted, old, new)
+    )
     if is_of_speaker and (is_sure or _is_one_value(old, new, frame)):
         return Link(relation, "change" if new.signal else "single value", "high")
     return Link(relation, "same words", "low")
@@ -564,7 +572,7 @@ def _lacking(wanted: Question, old: Said, new: Said) -> list[str]:
 def _is_of_other_thing(wanted: Question, old: Said, new: Said) -> bool:
     """Return True if a newer text has the words of the older one, but one that the question asks for."""
     shared, alike = old.words & new.words, old.words | new.words
-    return bool(_lacking(wanted, old, new)) and len(shared) * 4 > len(alike)
+    return bool(_lacking(wanted, old, new)) and len(shared) * 6 > len(alike)
 
 
 def _is_one_value(old: Said, new: Said, frame: str) -> bool:
@@ -638,7 +646,8 @@ _IS_ONE = lazy_pattern(
 def _is_of_one_subject(wanted: Question, old: Said, new: Said, older: str, newer: str) -> bool:
     """Return True if both texts speak of whom or what the question asks for."""
     asked = _topics_of(wanted)
-    known = old.others | wanted.others | old.all_words
+    told = older.casefold()
+    known = old.others | wanted.others | old.all_words | {one for one in new.others if one in told}
     clauses = [
         one for one in _clauses(newer) if one.topics & asked or any(_has(one.words, word) for word in wanted.words)
     ]
