@@ -374,8 +374,9 @@ MAX_NEVER_WORD_CHARS = 100
 
 def check_words(value: object) -> None:
     """Check words that are never to be remembered, which an archive may bring. Raises: `ValidationError`."""
-    is_valid = isinstance(value, list) and len(value) <= MAX_NEVER_WORDS
-    if not is_valid or not all(isinstance(one, str) and 0 < len(one) <= MAX_NEVER_WORD_CHARS for one in value):
+    words = value if isinstance(value, list) else [None]
+    are_valid = all(isinstance(one, str) and 0 < len(one) <= MAX_NEVER_WORD_CHARS for one in words)
+    if len(words) > MAX_NEVER_WORDS or not are_valid:
         raise ValidationError(_("This is no list of words."))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 from django.utils import timezone
 
+from accounts import controls
 from core.background.tasks import enqueue
 from core.errors import EngineError, EngineUnavailable
 from core.ids import parse_session_id
@@ -61,6 +62,8 @@ class AttachedEngine(EmbeddedEngine):
         named = outbox.by_id(session_id, messages)  # reads files, so before the transaction
         unread: list[tuple[ingest.Part, str]] = []
         drafts = {one: self._drafts_of(owner, session_id, message, unread) for one, message in named.items()}
+        if controls.never_of(owner.user_pk):  # the remote reads whole files
+            named = {one: _without_files(message) for one, message in named.items()}
         with transaction.atomic():
             new = [one.draft for parts in drafts.values() for one in parts if one.draft is not None]
             writes.note_expiry(owner, new, expires_at)
@@ -106,7 +109,7 @@ class AttachedEngine(EmbeddedEngine):
     ) -> writes.Draft:
         try:
             with reading_for(owner.user_pk):
-                return self._draft_of(part)
+                return self._draft_of(owner, part)
         except EngineError as error:
             if is_of_resource:
                 logger.info("A file is left to the remote, because it cannot be read here: %s", error.detail)
@@ -175,6 +178,11 @@ def _without(message: Message, unread: Sequence[tuple[ingest.Part, str]]) -> Mes
     items = [part.item for part, _cause in unread if part.message == message]
     content = tuple(item.as_text() if item in items else item for item in message.content)
     return replace(message, content=content) if items else message
+
+
+def _without_files(message: Message) -> Message:
+    """Return the message with the names of its files in their place."""
+    return replace(message, content=tuple(item if item.text is not None else item.as_text() for item in message.content))
 
 
 def _store(owner: Owner, session: Session, drafts: Mapping[str, Sequence[_Draft]]) -> dict[str, list[str]]:

@@ -5,6 +5,7 @@ An application must preview them first, and name their number. A person sees and
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -57,6 +58,13 @@ class Chosen(NamedTuple):
     is_everywhere: bool = False
     never: Never = Never()
 
+    @property
+    def selection(self) -> Selection:
+        """Return the scope, or all of the user's."""
+        if self.is_everywhere or self.never:
+            return Selection(user_pk=self.owner.user_pk)
+        return Selection(user_pk=self.owner.user_pk, app_id=self.owner.app_id, project_id=self.owner.project_id)
+
     def rows(self) -> QuerySet[Memory]:
         """Return the memories, unordered. Raises: `InvalidInput` for the filters or the words."""
         if self.never:
@@ -80,12 +88,11 @@ class Chosen(NamedTuple):
         if not owners:
             return Memory.objects.none()
         wanted = terms.among([keyword.prefix_of(one) for one in owners], tokens)
-        selection = Selection(user_pk=self.owner.user_pk, words=wanted, is_shown=True, **scope)
-        found = browse.rows_of(selection, begins_with_words=True)
+        found = browse.rows_of(replace(self.selection, words=wanted, is_shown=True), begins_with_words=True)
         return found.filter(table.readable_by(self.reader)) if self.reader else found
 
     def _never_kept(self) -> QuerySet[Memory]:
-        shown = browse.rows_of(Selection(user_pk=self.owner.user_pk, is_shown=True))
+        shown = browse.rows_of(replace(self.selection, is_shown=True))
         rows = shown.select_related(None).only("pk", "text", "origin", "chunk_index", "payload").order_by("-pk")
         found = (row.pk for row in rows.iterator() if is_never_kept(self.never, offer_of(row)))
         return shown.filter(pk__in=list(islice(found, MAX_MEMORIES + 1)))
@@ -154,11 +161,7 @@ def _require_few(chosen: Chosen, rows: Sequence[object]) -> None:
 
 def _start(chosen: Chosen, rows: Sequence[int], *, reason: str, actor: Actor) -> Job:
     """Delete the memories with these row ids; return the job, which is over if they are few."""
-    owner = chosen.owner
-    is_everywhere = chosen.is_everywhere or bool(chosen.never)
-    scope = {} if is_everywhere else {"app_id": owner.app_id, "project_id": owner.project_id}
-    selection = Selection(user_pk=owner.user_pk, **scope)
-    target = Target(selection=selection, at=timezone.now(), up_to_row=max(rows, default=0), rows=tuple(rows))
+    target = Target(selection=chosen.selection, at=timezone.now(), up_to_row=max(rows, default=0), rows=tuple(rows))
     params = {"target": target.as_json(), "reason": reason}
     is_small = len(rows) <= AT_ONCE
     job = jobs.submit("delete", params, actor=actor, total=len(rows), is_for_worker=not is_small)

@@ -31,7 +31,6 @@ def remembering(request: Visit) -> HttpResponseBase:
     changes = list(queries.trail_of(user.user_id).filter(action__startswith="controls.").order_by("-pk")[:CHANGES])
     queries.name_actors(changes)
     labels = dict(Pause.Source.choices)
-    never = controls.never_of(user.pk)
     context = {
         "title": _("Remembering"),
         "sources": [(one, labels[one], _ABOUT[one], pauses.get(one)) for one in controls.SOURCES],

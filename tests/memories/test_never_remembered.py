@@ -124,7 +124,7 @@ def test_agents_cannot_write_it_by_a_correction_or_into_a_profile(alice: Person)
     ):
         agent.call(name, **arguments)
     assert texts() == ["Alice likes tea"]
-    assert WORD not in json.dumps(call(alice, "get", "/memories/user")).lower()
+    assert WORD not in alice.client.get("/api/v1/memories/user").content.decode().lower()
 
 
 def test_matching_passages_of_a_file_are_skipped_and_counted(alice: Person) -> None:
