@@ -46,6 +46,8 @@ _LIVE_KEY = """
     SELECT u.id, u.user_id, k.id, k.last_used_at IS NULL OR k.last_used_at < %s, k.scopes, k.app_id, k.agent_id,
         u.next_expiry_at <= %s,
         EXISTS (SELECT 1 FROM accounts_pause p WHERE p.user_id = u.id AND p.ended_at IS NULL)
+            OR EXISTS (SELECT 1 FROM accounts_controls c WHERE c.user_id = u.id
+                AND (CAST(c.words AS text) <> '[]' OR CAST(c.topics AS text) <> '[]'))
     FROM accounts_userkey k JOIN accounts_memoryuser u ON u.id = k.user_id
     WHERE k.digest = %s AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > %s)
 """
@@ -288,8 +290,8 @@ def authenticate(plaintext: str, user_id: str | None = None) -> Principal:
         found = sql.rows(_LIVE_KEY, [used_before, live_at, digest_of(plaintext), live_at])
     if not found or (user_id is not None and user_id_form(user_id) != found[0][1]):
         raise Unauthenticated(INVALID_KEY)
-    user_pk, found_id, key_id, is_use_due, granted, app_id, agent_id, is_expiry_due, is_paused = found[0]
-    if is_paused:
+    user_pk, found_id, key_id, is_use_due, granted, app_id, agent_id, is_expiry_due, is_limited = found[0]
+    if is_limited:
         are_bodies_private.set(True)
     pk, key_pk = UUID(str(user_pk)), UUID(str(key_id))  # SQLite stores them as text
     principal = Principal(pk, found_id, key_pk, scopes.of_key(granted), app_id, agent_id)

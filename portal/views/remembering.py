@@ -14,6 +14,7 @@ from accounts.models import Pause
 from console import queries
 from core.errors import NotFound
 from portal.access import Visit, actor_of, page, render
+from portal.views import never
 
 CHANGES: Final = 30
 ALL: Final = "all"
