@@ -69,7 +69,7 @@ def _marks(folded: str) -> list[tuple[str, frozenset[str]]]:
     found = [(word, marks) for word in words if (marks := _marks_of_word(word))]
     phrases = {one for word in words for one in _PHRASES.get(word, ())}
     if phrases:
-        spaced = f" {' '.join(re.findall(_WORD, folded))} "
+        spaced = f" {' '.join(_WORD.findall(folded))} "
         found += [(phrase.strip(), frozenset([name])) for phrase, name in phrases if phrase in spaced]
     if _HAN.search(folded):
         found += [(word, frozenset(names)) for word, names in _CHINESE.items() if word in folded]
