@@ -36,6 +36,8 @@ def begin(owner: Owner, session_id: str) -> None:
 def require_open(session: Session) -> None:
     """Raise `SessionEnded` for an incognito session that has ended."""
     until = session.incognito_until
+    if until is not None:
+        are_bodies_private.set(True)
     if until is not None and (session.state == State.PURGED or until <= timezone.now()):
         raise SessionEnded(_("This incognito session has ended and is closed for good. Choose another session_id."))
 
@@ -44,7 +46,6 @@ def extend(session: Session) -> bool:
     """Let an incognito session last on from now; return False for others."""
     if session.incognito_until is None:
         return False
-    are_bodies_private.set(True)
     Session.objects.filter(pk=session.pk, incognito_until__gt=timezone.now()).update(incognito_until=_until())
     return True
 

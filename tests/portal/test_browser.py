@@ -22,7 +22,7 @@ PHONE = {"width": 390, "height": 844}
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}
 PAGES = (
     "", "?q=tea", "?q=giraffe", "memories/forget?q=tea", "profile", "profile/user", "files", "conversations",
-    "connections", "looks?all=1", "trash", "everything", "everything/erase",
+    "remembering", "connections", "looks?all=1", "trash", "everything", "everything/erase",
 )  # fmt: skip
 WORDS = {
     "en": {"open": "Open", "delete": "Delete", "undo": "Undo", "save": "Save", "why": "Why do you know this?"},
@@ -160,6 +160,19 @@ def test_a_person_does_the_tasks_of_every_day(phone: Phone, lang: str, tmp_path:
         assert page.locator("main li").count() == 0
         assert observed.foreign(phone.server.url) == []
         assert [error for error in observed.errors if "401" not in error] == []
+
+
+@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+def test_a_person_pauses(phone: Phone, lang: str) -> None:
+    with phone.open(phone.create(f"pauser-{lang}"), lang) as (page, observed):
+        page.goto(f"{phone.server.url}/portal/remembering")
+        page.locator("form[action$='/files/pause'] button").press("Enter")
+        page.wait_for_url("**/remembering?done=paused")
+        assert page.locator("form[action$='/files/pause']").count() == 0
+        page.locator("form[action$='/all/pause'] button").press("Enter")
+        page.wait_for_url("**/remembering?done=paused")
+        assert page.locator("form[action*='/pause']").count() == page.locator("form[action*='/resume']").count() == 0
+        assert observed.errors == []
 
 
 @pytest.mark.slow
