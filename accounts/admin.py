@@ -150,6 +150,7 @@ class PortalLinkAdmin(ReadOnlyAdmin):
 @admin.register(Controls)
 class ControlsAdmin(ReadOnlyAdmin):
     list_display = ("user",)
+    list_filter = ("user__created_at",)
     list_select_related = ("user",)
     search_fields = ("user__user_id__exact",)
     exclude = ("salt",)

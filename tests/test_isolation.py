@@ -462,6 +462,12 @@ class Walk(RuleBasedStateMachine):
         as_json = {"data": {}, "content_type": "application/json", "expect": expect}
         self.call(name, "post", "/api/v1/memories/{kind}/restore/{version}", "user", "1", **as_json)
 
+    @rule(name=people)
+    def read_controls(self, name: str) -> None:
+        """A key without the scope reads and changes no controls."""
+        self.call(name, "get", "/users/me/controls", expect=403)
+        self.call(name, "put", "/users/me/controls", data={}, content_type="application/json", expect=403)
+
     # --- keys and names ----------------------------------------------------------------------------------------------
 
     @rule(name=people, owner=people)
