@@ -1,8 +1,8 @@
 """Memories as of a former time: those that were current then, in the words of then.
 
-Only what is live or superseded now comes back: of these, what was stored by then and what no tombstone hid then. A
-correction holds for all times before it, because it takes the corrected text away; an update by an application does
-not, so its former text returns. Filters, tags, times and metadata are those of today.
+Only what is live or superseded now comes back: what was stored by then and what no tombstone hid then. A correction
+holds for all times before it; an update by an application does not, so its former text returns. Filters, tags and
+metadata are those of today. `stored_at_ms` is null for older memories; their `created_at_ms` counts.
 
 Not chosen: copies of rows for each change, which a deletion, a correction and a purge would have to find.
 """

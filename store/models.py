@@ -160,13 +160,12 @@ class Memory(CheckedModel):
     """A memory of one user, or a copy of one that a remote derived.
 
     `seq` orders a session's memories, `created_at_ms` is when the message was sent (Unix milliseconds). `batch_id` is
-    the flush (the turn) that groups memories, `chunk_index` the number of a passage in its file. `is_indexed`: the
-    keyword index holds its tokens, `token_count` of them.
+    the flush (the turn), `chunk_index` the number of a passage in its file. `is_indexed`: the keyword index holds its
+    tokens, `token_count` of them.
     Derived memories name their `sources` and the memories that they replace (`supersedes`), both by memory id;
     `original_text` is what the model wrote. `is_covered` and `is_replaced`: see `store.cover`.
-    `stored_at_ms` is when it was stored first (Unix milliseconds); null for memories older than the column, of which
-    `created_at_ms` counts.
-    `payload` is the engine's own data, and the `tags`, `metadata` and `external_id` that the caller gave.
+    `stored_at_ms`: see `store.as_of`. `payload` is the engine's own data, and the `tags`, `metadata` and `external_id`
+    of the caller.
     """
 
     class Type(models.TextChoices):

@@ -74,7 +74,7 @@ def context_windows(
 
 
 def _windows_at(owner: Owner, memory_ids: Collection[str], count: int, at: datetime) -> dict[str, ContextWindow]:
-    """Read the sessions of the memories, of which any part may have been stored later."""
+    """Read the whole sessions of the memories: any part may have been stored later."""
     rows = as_of.memories_of(owner, at)
     sessions = Memory.objects.filter(owned_by(owner), memory_id__in=memory_ids).order_by().values("session")
     columns = ("session", "pk", "memory_id", "sender_id", "text", "created_at_ms", "origin")

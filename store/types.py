@@ -175,9 +175,8 @@ class SearchRequest:
     `session_ids` None searches all sessions; an empty tuple is not allowed, because it finds nothing. `reader` is one
     of the user's agents: manual memories for other agents are left out. `top_k` is 1–100. `filters` is a validated
     filter tree (`store.filters`). `with_hidden` includes memories that the user hid. `min_relevance` 0 switches the
-    floor off. `as_of` searches what was current at that time (`store.as_of`). Words for a time are read as on `now`
-    (None: the present) in `zone` (an IANA name; empty: that of the installation). `began_at` (`time.monotonic`) is when
-    the caller began to wait; None: now.
+    floor off. `as_of`: see `store.as_of`. Words for a time are read as on `now` (None: the present) in `zone` (an IANA
+    name; empty: the installation's). `began_at` (`time.monotonic`) is when the caller began to wait; None: now.
     """
 
     query: str

@@ -36,7 +36,7 @@ Until = Annotated[
 
 AsOf = Annotated[
     _Time | None,
-    Field(description="Answer as of then: `2026-06-30`, or `last month`. What was deleted or corrected stays gone."),
+    Field(description="Answer as of then: `2026-06-30`, or `last month`. Deleted and corrected texts stay gone."),
 ]
 
 

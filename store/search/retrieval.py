@@ -173,9 +173,9 @@ def _ranker(
         with_hidden=at is not None or any(request.with_hidden for request in requests),
         left_out=left_out if at is None else cover.ALONE,
     )
-    ranked_by = _ranker_by_few_terms
+    ranked_by = _ranker_by_few_terms if at is None else _ranker_by_all_terms
     if at is not None:
-        read, ranked_by = _of_rows(read, as_of.rows_of(owner, at)), _ranker_by_all_terms
+        read = _of_rows(read, as_of.rows_of(owner, at))
     ranker, is_complete = ranked_by(owner, terms, read)
     changed = _with_literal_times(terms, ranker)
     if with_expected:

@@ -10,14 +10,17 @@ import pytest
 from django.utils import timezone
 
 from accounts.audit import Actor
+from core.network.model_endpoint import ModelAddress
 from core.times import isoformat
 from memories.services import expiry
 from profiles.services import patch
 from store.derived_memories import supersede
 from store.models import Memory
+from store.vectors import fill
 from tests.agents.mcp.test_tools import Agent
 from tests.conftest import Person
 from tests.memories.calls import call, say, search, texts
+from tests.stub_embeddings import running_embeddings
 from tests.stub_upstream import StubUpstream
 
 pytestmark = pytest.mark.django_db
@@ -253,6 +256,23 @@ def test_neighbors_are_those_of_the_time_in_their_words(alice: Person, clock: Cl
     assert [near["text"] for near in one["context"]["after"]] == ["corrected"]
     [one] = search(alice, "river", scope=["all_user_memory"], as_of=clock.mark(), context=3)["results"]
     assert [near["text"] for near in one["context"]["after"]] == ["corrected", "the fourth"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("method", ["vector", "hybrid"])
+def test_a_search_by_meaning_is_of_the_time_too(alice: Person, clock: Clock, settings: Any, method: str) -> None:
+    with running_embeddings() as endpoint:
+        settings.MEMORY_GATEWAY_MODELS = {"embedding": ModelAddress(endpoint.url, "stub")}
+        older = store(alice, "The shoemaker is kind")
+        gone = store(alice, "Another shoemaker is rude")
+        before = clock.mark()
+        newer = store(alice, "My shoemaker has retired")
+        fill.fill(10.0)
+        assert found(alice, before, "cobbler", method=method) == {"The shoemaker is kind", "Another shoemaker is rude"}
+        replace(older, newer)
+        call(alice, "delete", f"/memories/{gone}")
+        assert found(alice, before, "cobbler", method=method) == {"The shoemaker is kind"}
+        assert found(alice, None, "cobbler", method=method) == {"My shoemaker has retired"}
 
 
 def test_other_users_and_scopes_are_apart(alice: Person, bob: Person, clock: Clock) -> None:

@@ -132,7 +132,8 @@ AsOf = Annotated[
         max_length=64,
         description="Answer as of this time: an ISO 8601 time, a day (its end where the caller is) or words such as "
         "`last month`. Of what is current or superseded now, what was stored by then and current then, in the "
-        "words of then. What was deleted or corrected, or has expired since, does not come back.",
+        "words of then. Texts that were deleted, corrected or have expired since do not come back. Tags and metadata "
+        "are those of today.",
         examples=["2026-06-30"],
     ),
 ]
