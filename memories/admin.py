@@ -52,6 +52,7 @@ class LoggedSearchAdmin(PersonalAdmin):
 @admin.register(ReturnedMemory)
 class ReturnedMemoryAdmin(PersonalAdmin):
     list_display = ("search", "rank", "row", "version")
+    list_filter = ("search__interface", "search__at")
     list_select_related = ("search__user",)
     search_fields = ("search__user__user_id__exact", "row__exact")
 

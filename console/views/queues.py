@@ -31,12 +31,12 @@ _PERIOD: Final = timedelta(days=7)
 
 
 class Queue(NamedTuple):
-    """A queue: what it holds, what a person can do there, its list, and its count; None if `MOST` is exceeded."""
+    """A queue: what it holds, what a person can do there, its list, and how many wait; None beyond `MOST`."""
 
     label: Promise
     act: Promise
     url: str
-    count: int | None
+    waiting: int | None
 
 
 @page(VIEW)

@@ -46,7 +46,7 @@ def fill(person: Person) -> None:
 def test_each_queue_counts_what_its_list_shows(admin_client: Client, alice: Person) -> None:
     fill(alice)
     found = admin_client.get(URL).context["queues"]
-    assert [one.count for one in found] == [1] * 7
+    assert [one.waiting for one in found] == [1] * 7
     for one in found:
         page = admin_client.get(one.url).context
         assert not page["filters"].problems
@@ -58,7 +58,7 @@ def test_counts_end_at_a_limit(admin_client: Client, alice: Person, monkeypatch:
     fill(alice)
     monkeypatch.setattr(queues, "MOST", 0)
     page = admin_client.get(URL)
-    assert {one.count for one in page.context["queues"]} == {None}
+    assert {one.waiting for one in page.context["queues"]} == {None}
     assert "0+" in page.content.decode()
 
 
