@@ -16,6 +16,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar
 
@@ -109,6 +110,11 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def add_key_file(parser: CommandParser) -> None:
+    """Add the option of commands that write or read archives."""
+    parser.add_argument("--key-file", type=Path, metavar="FILE", help="encrypt or decrypt the archive with this key")
 
 
 class OperationsCommand(BaseCommand):

@@ -189,7 +189,14 @@ def endpoints() -> set[str]:
 
 
 # Not in Django's resolver, or of views that name no methods.
-OTHER_ENDPOINTS = {"POST /mcp", "GET /metrics", "GET /plugins/memory", "GET /plugins/memory/api/…"}
+OTHER_ENDPOINTS = {
+    "POST /mcp",
+    "GET /live",
+    "GET /metrics",
+    "GET /ready",
+    "GET /plugins/memory",
+    "GET /plugins/memory/api/…",
+}
 # The same without a slash, and a session whose id ends with "/restore".
 VARIANTS = {"GET /api/v1/memories", *(f"{method} /sessions/{{session_id}}/restore" for method in ("GET", "DELETE"))}
 

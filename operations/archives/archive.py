@@ -22,6 +22,7 @@ from typing import IO, Any, Self, cast
 from core.errors import Conflict, InvalidInput, NoSpace, NotFound
 from core.persistence.files import NO_SPACE
 from core.storable import STORED_DEPTH, NotStorable, check_json, cut_json, parse_json
+from operations.archives.encryption import CHUNK_BYTES, Decrypted, Encrypting, is_encrypted
 from operations.commands import Report
 
 VERSION = 4
@@ -37,17 +38,19 @@ _PART, _FOLDER = ".mg-part", ".mg-files"
 class Writer:
     """Writes an archive under a temporary name and renames it when it is complete.
 
-    Temporary files of killed processes are removed. Raises: `Conflict` if the target exists or is being written,
-    `NotFound` for its folder, `NoSpace`.
+    With a `key` it is encrypted, and what is not is kept in the machine's folder for temporary files, not beside the
+    target. Temporary files of killed processes are removed. Raises: `Conflict` if the target exists or is being
+    written, `NotFound` for its folder, `NoSpace`.
     """
 
-    def __init__(self, target: Path, kind: str) -> None:
+    def __init__(self, target: Path, kind: str, key: bytes | None = None) -> None:
         if target.exists():
             raise Conflict(f"{target} already exists. Choose another name.")
-        self._target, self._kind = target, kind
+        self._target, self._kind, self._key = target, kind, key
         self._part = target.with_name(f".{target.name}{_PART}")
         self._files: dict[str, dict[str, Any]] = {}
-        self.folder = target.with_name(f".{target.name}{_FOLDER}")
+        beside, apart = _folders(self._part)
+        self.folder = beside if key is None else apart
         """A folder for temporary files; it is removed when the writer closes."""
 
     def __enter__(self) -> Self:
@@ -66,7 +69,9 @@ class Writer:
             os.close(descriptor)
             raise Conflict(f"{self._target} already exists. Choose another name.")
         self._raw = os.fdopen(descriptor, "wb")
-        self._tar = tarfile.open(fileobj=self._raw, mode="w", format=tarfile.PAX_FORMAT)
+        self._encrypting = None if self._key is None else Encrypting(self._raw, self._key)
+        target = cast("IO[bytes]", self._encrypting or self._raw)
+        self._tar = tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT)
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
@@ -79,7 +84,8 @@ class Writer:
     def add_lines(self, name: str, rows: Iterable[Mapping[str, Any]]) -> int:
         """Add a file with one JSON line per row; return their number."""
         count = 0
-        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(self._target.parent)) as spool:
+        folder = None if self._key else str(self._target.parent)
+        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=folder) as spool:
             for row in rows:
                 spool.write(dump(row) + b"\n")
                 count += 1
@@ -100,6 +106,8 @@ class Writer:
         digest = f"{hashlib.sha256(data).hexdigest()}\n".encode()
         self._add(_DIGEST, io.BytesIO(digest), len(digest))
         self._tar.close()
+        if self._encrypting is not None:
+            self._encrypting.finish()
         self._raw.flush()
         os.fsync(self._raw.fileno())
         if self._target.exists():
@@ -118,8 +126,8 @@ class Writer:
 class Reader(contextlib.AbstractContextManager["Reader"]):
     """An archive of one kind. Opening it checks names and sizes only; `verify` reads all files."""
 
-    def __init__(self, path: Path, kind: str, *, oldest: int = VERSION) -> None:
-        """Open an archive of version `oldest` or later and check its names and sizes.
+    def __init__(self, path: Path, kind: str, *, oldest: int = VERSION, key: bytes | None = None) -> None:
+        """Open an archive of version `oldest` or later, encrypted if there is a key, and check its names and sizes.
 
         Raises: `NotFound`, `InvalidInput` with the reason.
         """
@@ -127,20 +135,19 @@ class Reader(contextlib.AbstractContextManager["Reader"]):
             raise NotFound(f"The file {path} does not exist.")
         if not path.is_file():
             raise InvalidInput(f"{path} is not a regular file.")
-        try:
-            self._tar = tarfile.open(path, "r:")  # noqa: SIM115  closed by the caller's `with`, or below
-        except (tarfile.TarError, ValueError) as error:
-            raise InvalidInput(f"{path} is not an archive: {str(error)[:200]}.") from error
-        try:
-            self._members = _checked_members(self._tar, path.stat().st_size)
+        with contextlib.ExitStack() as opened:
+            source, size = _plaintext(path, opened.enter_context(path.open("rb")), key)
+            try:
+                self._tar = opened.enter_context(tarfile.open(fileobj=source, mode="r:"))
+            except (tarfile.TarError, ValueError) as error:
+                raise InvalidInput(f"{path} is not an archive: {str(error)[:200]}.") from error
+            self._members = _checked_members(self._tar, size)
             self.manifest = self._read_manifest(kind, oldest)
             self.files: Mapping[str, Mapping[str, Any]] = self.manifest["files"]
-        except BaseException:
-            self._tar.close()
-            raise
+            self._opened = opened.pop_all()
 
     def __exit__(self, *_: object) -> None:
-        self._tar.close()
+        self._opened.close()
 
     def verify(self, report: Report) -> None:
         """Check the digests of all files. Raises: `InvalidInput` naming the files that differ, with both digests."""
@@ -228,9 +235,29 @@ def _claim(part: Path) -> int | None:
     return None
 
 
+def _plaintext(path: Path, file: IO[bytes], key: bytes | None) -> tuple[IO[bytes], int]:
+    """Return the tar file in an archive and its size. Raises: `InvalidInput` without the right key."""
+    if not is_encrypted(file):
+        if key is not None:
+            raise InvalidInput(f"{path} is not encrypted. Leave out --key-file if you trust it nevertheless.")
+        return file, os.fstat(file.fileno()).st_size
+    if key is None:
+        raise InvalidInput(f"{path} is encrypted. Name its key file by --key-file.")
+    decrypted = Decrypted(path, file, key)
+    return cast("IO[bytes]", io.BufferedReader(decrypted, CHUNK_BYTES)), decrypted.size
+
+
+def _folders(part: Path) -> tuple[Path, Path]:
+    """Return the folders for temporary files of an archive: beside it, and in the machine's folder for them."""
+    name = hashlib.sha256(os.fsencode(part.absolute())).hexdigest()[:32]
+    beside = part.with_name(part.name.removesuffix(_PART) + _FOLDER)
+    return beside, Path(tempfile.gettempdir()) / f"memory-gateway-{name}{_FOLDER}"
+
+
 def _remove(part: Path) -> None:
-    """Remove a partial archive and its folder, the folder first: if interrupted, a later run finds the archive."""
-    shutil.rmtree(part.with_name(part.name.removesuffix(_PART) + _FOLDER), ignore_errors=True)
+    """Remove a partial archive and its folders, the folders first: if interrupted, a later run finds the archive."""
+    for folder in _folders(part):
+        shutil.rmtree(folder, ignore_errors=True)
     part.unlink(missing_ok=True)
 
 

@@ -47,12 +47,12 @@ class Backup:
     database_bytes: int
 
 
-def backup(target: Path, *, report: Report = no_report) -> Backup:
-    """Write a backup and verify it.
+def backup(target: Path, *, key: bytes | None = None, report: Report = no_report) -> Backup:
+    """Write a backup, encrypted if there is a key, and verify it.
 
     Raises: `Conflict` if `target` exists, `NotFound` for its folder or `pg_dump`, `NoSpace`, `Stopped`.
     """
-    with Writer(target, FORMAT) as writer:
+    with Writer(target, FORMAT, key) as writer:
         folder = writer.folder
         folder.mkdir(mode=0o700)
         dump, paths = _snapshot(folder, report)
@@ -64,19 +64,19 @@ def backup(target: Path, *, report: Report = no_report) -> Backup:
                 writer.add_file(f"files/{path}", source)
         size = dump.stat().st_size
         writer.finish({"database": connection.vendor, "taken_at": timezone.now().isoformat()})
-    with Reader(target, FORMAT) as written:
+    with Reader(target, FORMAT, key=key) as written:
         written.verify(report)
     return Backup(len(paths), size)
 
 
-def restore(archive: Path, *, report: Report = no_report) -> Backup:
+def restore(archive: Path, *, key: bytes | None = None, report: Report = no_report) -> Backup:
     """Restore a backup into this gateway's database and storage, which must be empty, while no server runs.
 
     Incognito sessions are purged, because they may have ended since the backup was made.
 
     Raises: `InvalidInput` for a damaged or unsuitable backup, `Conflict` for a database or storage in use.
     """
-    with Reader(archive, FORMAT, oldest=2) as source:
+    with Reader(archive, FORMAT, oldest=2, key=key) as source:
         vendor = source.manifest.get("database")
         if vendor != connection.vendor:
             raise InvalidInput(

@@ -43,10 +43,13 @@ def export(
     target: Path,
     *,
     with_keys: bool = False,
+    key: bytes | None = None,
     actor: Actor,
     report: Report = no_report,
 ) -> Manifest:
-    """Write the archive of some users, or of all, while the gateway runs. The rows of each user are one snapshot.
+    """Write the archive of some users, or of all, while the gateway runs, encrypted if there is a key.
+
+    The rows of each user are one snapshot.
 
     Raises: `NotFound` for a user or the folder, `Conflict` if `target` exists, `NoSpace`, `Stopped`.
     """
@@ -54,7 +57,7 @@ def export(
     tables = [table for table in PORTABLE if with_keys or table is not KEYS]
     counts: Counter[str] = Counter()
     missing: list[str] = []
-    with Writer(target, FORMAT) as writer:
+    with Writer(target, FORMAT, key) as writer:
         for number, user in enumerate(users, 1):
             report("Exporting users", number, len(users))
             missing += _write_user(writer, user, tables, counts)

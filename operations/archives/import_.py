@@ -101,6 +101,7 @@ def import_archive(
     *,
     on_conflict: OnConflict = "fail",
     even_erased: bool = False,
+    key: bytes | None = None,
     actor: Actor,
     report: Report = no_report,
 ) -> Imported:
@@ -113,7 +114,7 @@ def import_archive(
     A memory that cannot be stored is repaired; a session, resource or decision refuses its user. Raises:
     `InvalidInput` for a damaged archive and if all users are refused, `Conflict`, `NotFound`, `NoSpace`, `Stopped`.
     """
-    with Reader(path, FORMAT, oldest=1) as archive:
+    with Reader(path, FORMAT, oldest=1, key=key) as archive:
         archived = _archived_users(archive)
         archive.verify(report)
         done = Imported()

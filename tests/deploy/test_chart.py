@@ -93,7 +93,7 @@ def test_the_probes_ask_what_they_mean(objects: dict[tuple[str, str], dict[str, 
 
 
 @with_helm
-def test_the_service_and_the_budgets_choose_their_own_pods(objects: dict[tuple[str, str], dict[str, Any]]) -> None:
+def test_the_service_and_the_budgets_choose_the_right_pods(objects: dict[tuple[str, str], dict[str, Any]]) -> None:
     labels = {
         part: objects["Deployment", part]["spec"]["template"]["metadata"]["labels"] for part in ("gateway", "worker")
     }
@@ -154,7 +154,7 @@ def test_the_settings_are_those_of_the_gateway() -> None:
         ({"trustedProxies": ""}, "trustedProxies"),
         ({"secrets": {"gateway": "", "postgresql": "p"}}, "gateway"),
         ({"storage": {"url": "file:///data"}}, "url"),
-        ({"settings": {"PATH": "/bin"}}, "settings"),
+        ({"settings": {"PATH": "/bin"}}, "PATH"),
         ({"settings": {"MEMORY_GATEWAY_OAUTH": True}}, "MEMORY_GATEWAY_OAUTH"),
     ],
 )

@@ -1,6 +1,7 @@
 """Footprint: the modules of a started gateway, its idle memory, and the files that an installation keeps."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,17 @@ def test_a_late_pattern_matches_as_a_compiled_one() -> None:
     assert [pattern.pattern, pattern.sub("_", "Ab c"), pattern.groupindex["word"]] == [r"(?P<word>[a-z]+)", "_ _", 1]
     with pytest.raises(AttributeError):
         pattern.nothing  # noqa: B018
+
+
+def test_no_function_of_re_gets_a_late_pattern() -> None:
+    """They refuse it, and no type checker sees that."""
+    late = re.compile(r"^(\w+)(?:: Final)? = lazy_pattern\(", re.MULTILINE)
+    wrong = []
+    for path in Path("store/text").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        names = "|".join(late.findall(text)) or "(?!)"
+        wrong += [f"{path}: {found[0]}" for found in re.finditer(rf"\bre\.\w+\(\s*(?:{names})\b(?!\.)", text)]
+    assert wrong == []
 
 
 def test_slim_deletes_what_is_not_read_and_nothing_else(tmp_path: Path) -> None:

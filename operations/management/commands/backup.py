@@ -4,7 +4,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from operations.archives.backup import backup
-from operations.commands import Answer, OperationsCommand
+from operations.archives.encryption import read_key
+from operations.commands import Answer, OperationsCommand, add_key_file
 
 
 class Command(OperationsCommand):
@@ -12,9 +13,11 @@ class Command(OperationsCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("archive", type=Path, help="file to write; must not exist")
+        add_key_file(parser)
 
-    def run(self, *args: Any, archive: Path, **options: Any) -> Answer:
-        done = backup(archive, report=self.report)
+    def run(self, *args: Any, archive: Path, key_file: Path | None, **options: Any) -> Answer:
+        key = read_key(key_file) if key_file else None
+        done = backup(archive, key=key, report=self.report)
         data = {"archive": str(archive), "files": done.files, "database_bytes": done.database_bytes}
         return Answer(
             data,

@@ -5,9 +5,11 @@ from django.core.management.base import CommandParser
 
 from accounts.audit import Actor
 from accounts.services import find_user
+from core.errors import InvalidInput
+from operations.archives.encryption import read_key
 from operations.archives.export import export
 from operations.archives.markdown_export import export_markdown
-from operations.commands import Answer, OperationsCommand
+from operations.commands import Answer, OperationsCommand, add_key_file
 
 
 class Command(OperationsCommand):
@@ -19,6 +21,7 @@ class Command(OperationsCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("archive", type=Path, help="file to write, such as memories.tar; must not exist")
+        add_key_file(parser)
         parser.add_argument(
             "--markdown",
             action="store_true",
@@ -31,8 +34,20 @@ class Command(OperationsCommand):
             "--with-keys", action="store_true", help="include API keys as digests; they keep working after the import"
         )
 
-    def run(self, *, archive: Path, user: list[str] | None, with_keys: bool, markdown: bool, **options: Any) -> Answer:
+    def run(
+        self,
+        *,
+        archive: Path,
+        user: list[str] | None,
+        with_keys: bool,
+        markdown: bool,
+        key_file: Path | None,
+        **options: Any,
+    ) -> Answer:
+        key = read_key(key_file) if key_file else None
         pks = None if user is None else [find_user(user_id).pk for user_id in user]
+        if markdown and key:
+            raise InvalidInput("--key-file encrypts archives. Leave out --markdown, which writes a folder.")
         if markdown:
             counts = export_markdown(pks, archive, actor=Actor.command("export_memory"), report=self.report)
             total = sum(counts.values())
@@ -42,6 +57,7 @@ class Command(OperationsCommand):
             pks,
             archive,
             with_keys=with_keys,
+            key=key,
             actor=Actor.command("export_memory"),
             report=self.report,
         )

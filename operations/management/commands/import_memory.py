@@ -4,8 +4,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.audit import Actor
+from operations.archives.encryption import read_key
 from operations.archives.import_ import import_archive
-from operations.commands import Answer, OperationsCommand
+from operations.commands import Answer, OperationsCommand, add_key_file
 
 
 class Command(OperationsCommand):
@@ -16,6 +17,7 @@ class Command(OperationsCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("archive", type=Path, help="archive to import")
+        add_key_file(parser)
         parser.add_argument(
             "--on-conflict",
             choices=("fail", "skip", "replace"),
@@ -24,11 +26,14 @@ class Command(OperationsCommand):
         )
         parser.add_argument("--even-erased", action="store_true", help="also import users that were erased here")
 
-    def run(self, *, archive: Path, on_conflict: Any, even_erased: bool, **options: Any) -> Answer:
+    def run(
+        self, *, archive: Path, on_conflict: Any, even_erased: bool, key_file: Path | None, **options: Any
+    ) -> Answer:
         done = import_archive(
             archive,
             on_conflict=on_conflict,
             even_erased=even_erased,
+            key=read_key(key_file) if key_file else None,
             actor=Actor.command("import_memory"),
             report=self.report,
         )

@@ -4,7 +4,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from operations.archives.backup import restore
-from operations.commands import Answer, OperationsCommand
+from operations.archives.encryption import read_key
+from operations.commands import Answer, OperationsCommand, add_key_file
 from operations.doctor import Doctor, is_healthy, summary
 
 
@@ -17,9 +18,11 @@ class Command(OperationsCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("archive", type=Path, help="backup to restore")
+        add_key_file(parser)
 
-    def run(self, *args: Any, archive: Path, **options: Any) -> Answer:
-        done = restore(archive, report=self.report)
+    def run(self, *args: Any, archive: Path, key_file: Path | None, **options: Any) -> Answer:
+        key = read_key(key_file) if key_file else None
+        done = restore(archive, key=key, report=self.report)
         findings = Doctor().examine(self.report)
         problems = [finding.text for finding in findings if finding.status == "problem"]
         text = " ".join([f"Restored the database and {done.files:,} files.", *problems])
