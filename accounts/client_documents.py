@@ -86,10 +86,10 @@ def _fetched(client_id: str, resolver: Resolver, tls: ssl.SSLContext | None) -> 
             client.send("GET", path, None, Deadline.after(SECONDS)) as response,
         ):
             if response.status != HTTPStatus.OK:
-                raise _invalid(_("must answer with status 200, not %(status)s", status=response.status))
+                raise _invalid(_("must lead to a document with status 200, not %(status)s", status=response.status))
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json" and not kind.endswith("+json"):
-                raise _invalid(_("must be JSON (application/json)"))
+                raise _invalid(_("must lead to a document of type application/json"))
             return response.body(MAX_BYTES)
     except (HttpError, ValueError) as error:  # `from None`: the causes may contain the address
         message = error.message if isinstance(error, HttpError) else _("The response is not HTTP")
@@ -100,15 +100,15 @@ def _document(client_id: str, body: bytes) -> ClientDocument:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise _invalid(_("must be JSON (application/json)")) from None
+        raise _invalid(_("must lead to a document of type application/json")) from None
     document: dict[str, Any] = found if isinstance(found, dict) else {}
     if document.get("client_id") != client_id:
-        raise _invalid(_("must name its own address as client_id"))
+        raise _invalid(_("must lead to a document that names this address as client_id"))
     if "client_secret" in document or document.get("token_endpoint_auth_method", "none") != "none":
-        raise _invalid(_("must be of a public client: token_endpoint_auth_method must be 'none'"))
+        raise _invalid(_("must lead to a public client: token_endpoint_auth_method 'none', and no client_secret"))
     name, uris = document.get("client_name", ""), document.get("redirect_uris")
     if not isinstance(name, str) or not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
-        raise _invalid(_("must have client_name as text and redirect_uris as a list of addresses"))
+        raise _invalid(_("must lead to a document with client_name as text and redirect_uris as a list of addresses"))
     return ClientDocument(name, uris)
 
 

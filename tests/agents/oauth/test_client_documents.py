@@ -169,20 +169,20 @@ def test_the_id_of_the_row_is_no_client_id(client: Client, publish: Callable[...
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"client_id": "https://bank.example/app"}, "must name its own address"),
-        ({"client_id": None}, "must name its own address"),
+        ({"client_id": "https://bank.example/app"}, "names this address as client_id"),
+        ({"client_id": None}, "names this address as client_id"),
         ({"client_secret": "s"}, "public client"),
         ({"token_endpoint_auth_method": "client_secret_basic"}, "public client"),
         ({"token_endpoint_auth_method": "private_key_jwt"}, "public client"),
         ({"client_name": ["x"]}, "client_name as text"),
         ({"redirect_uris": REDIRECT}, "a list of addresses"),
         ({"redirect_uris": [1]}, "a list of addresses"),
-        ({"kind": "text/html"}, "must be JSON"),
+        ({"kind": "text/html"}, "of type application/json"),
         ({"status": "302 Found"}, "status 200, not 302"),
         ({"status": "500 No"}, "status 200, not 500"),
     ],
 )
-def test_a_document_that_is_not_its_own_is_refused(
+def test_a_document_of_another_client_is_refused(
     client: Client, publish: Callable[..., str], fields: dict[str, Any], reason: str
 ) -> None:
     address = publish(**fields)
@@ -215,7 +215,7 @@ def test_a_huge_slow_or_deep_document_is_given_up(
     assert "larger than" in problem_of(address)
     deep = b"[" * 16_000 + b"]" * 16_000
     web.pages[PATH] = page(deep, content_type="application/json")
-    assert "JSON" in problem_of(address)
+    assert "application/json" in problem_of(address)
     monkeypatch.setattr(client_documents, "SECONDS", 0.5)
     web.pages[PATH] = dripping(endless, b"x", every_seconds=0.1)
     assert "timed out" in problem_of(address)
