@@ -24,7 +24,7 @@ from core.messages import MANAGE
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import has_ended
 from store.categories import CATEGORIES, label
-from store.types import Owner, StoredMemory
+from store.types import METADATA, TAGS, Owner, StoredMemory
 
 if TYPE_CHECKING:
     GroupField = forms.ModelChoiceField[Group]
@@ -125,6 +125,11 @@ class TagsField(forms.CharField):
             return check_tags([tag for tag in written if tag.strip()])
         except ValueError as error:
             raise ValidationError(localized(error.args[0])) from None
+
+
+def indented(metadata: Any) -> str:
+    """Return metadata as JSON to read and edit; empty without any."""
+    return orjson.dumps(metadata, option=orjson.OPT_INDENT_2).decode() if metadata else ""
 
 
 class MetadataField(forms.CharField):
@@ -266,12 +271,18 @@ class ImportForm(OwnerForm):
         return file
 
 
+def _tags_of(memory: StoredMemory) -> str:
+    return ", ".join(memory.payload.get(TAGS) or ())
+
+
 class EditForm(PanelForm):
     """An edit of a memory. `etag` identifies the version that the form was opened with."""
 
     text = TextField(label=_("Text"), max_length=MAX_EDIT_CHARS)
     category = forms.ChoiceField(label=_("Category"), required=False)
     importance = forms.FloatField(label=_("Importance (0–1)"), required=False, min_value=0, max_value=1)
+    tags = TagsField()
+    metadata = MetadataField()
     reason = forms.CharField(label=_("Reason (optional)"), max_length=200, required=False)
     etag = forms.CharField(max_length=64, widget=forms.HiddenInput)
 
@@ -283,7 +294,14 @@ class EditForm(PanelForm):
     @classmethod
     def of(cls, memory: StoredMemory, etag: str) -> Self:
         """Return the form with the values of a memory."""
-        initial = {"text": memory.text, "category": memory.category, "importance": memory.importance, "etag": etag}
+        initial = {
+            "text": memory.text,
+            "category": memory.category,
+            "importance": memory.importance,
+            "tags": _tags_of(memory),
+            "metadata": indented(memory.payload.get(METADATA)),
+            "etag": etag,
+        }
         return cls(initial=initial, memory=memory)
 
     def changed_values(self, memory: StoredMemory) -> OverrideValues:
@@ -291,6 +309,13 @@ class EditForm(PanelForm):
         names = ("text", "category", "importance")
         values = {name: self.cleaned_data[name] for name in names}
         return OverrideValues(**{name: one for name, one in values.items() if one != getattr(memory, name)})
+
+    def changed_labels(self, memory: StoredMemory) -> dict[str, Any]:
+        """Return the tags and the metadata that were sent and differ from those of the memory."""
+        sent = {name: self.cleaned_data[name] for name in (TAGS, METADATA) if name in self.data}
+        if self.data.get(TAGS) == _tags_of(memory):  # a tag that an application gave may have a comma
+            del sent[TAGS]
+        return {name: value for name, value in sent.items() if value != (memory.payload.get(name) or type(value)())}
 
 
 class ReasonForm(PanelForm):

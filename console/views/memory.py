@@ -21,7 +21,7 @@ from accounts.audit import record
 from console import queries
 from console.access import CHANGE, DELETE, VIEW, next_address, page, record_view, render, require
 from console.filters import ORIGINS, ListFilters
-from console.forms import EditForm, ReasonForm, RestoreForm
+from console.forms import EditForm, ReasonForm, RestoreForm, indented
 from console.hidden import reasons_of
 from console.signed_values import undo_address
 from console.templatetags.panel import marked
@@ -35,7 +35,7 @@ from core.persistence.files import stored_files
 from documents import rendering
 from memories.queries import Event, history, superseded
 from memories.services import decisions, links, lookup
-from memories.services.decisions import Change
+from memories.services.decisions import Change, OverrideValues
 from memories.services.lookup import MemoryRef
 from resources.models import Resource
 from resources.queries import attachments_of
@@ -44,7 +44,7 @@ from store.browse import Match
 from store.models import State
 from store.neighbors import context_windows
 from store.text.terms import beginnings, terms
-from store.types import KEPT, METADATA, NOT_REPLACED, NewExpiry, Position, StoredMemory
+from store.types import KEPT, METADATA, NOT_REPLACED, TAGS, NewExpiry, Position, StoredMemory
 
 MAX_RELATED: Final = 20
 _EVENT_LABELS: Final = {
@@ -90,7 +90,7 @@ def raw(request: HttpRequest, row: int) -> HttpResponseBase:
 
 @page(CHANGE, "GET", "POST")
 def change(request: HttpRequest, row: int) -> HttpResponseBase:
-    """Edit text, category or importance. If another operator saved meanwhile, ask before overwriting."""
+    """Edit a memory and its tags and metadata. If another operator saved meanwhile, ask before overwriting."""
     found = browse.get(row)
     if request.method != "POST":
         record_view(request, found)
@@ -104,7 +104,8 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
         found = browse.get(row)
         if form.cleaned_data["etag"] == etag_of(found):
             changes = _save(request, found, form)
-            done = _with_copies(_("Saved. Agents now read the new text."), len(changes[1:]))
+            saved_text = _("Saved. Agents now read the new text.") if changes else _("Saved.")
+            done = _with_copies(saved_text, len(changes[1:]))
             messages.success(request, done, extra_tags=undo_address("categorize", changes))
             return redirect("console:memory", row=row)
     # The page shows both texts. Saving again overwrites, because its form has the new `etag`.
@@ -187,7 +188,9 @@ def _with_copies(done: str, count: int) -> str:
 
 def etag_of(memory: StoredMemory) -> str:
     """Return a hash that identifies the version of a memory."""
-    return hashlib.sha256(orjson.dumps([memory.text, memory.category, memory.importance])).hexdigest()[:32]
+    labels = [memory.payload.get(name) for name in (TAGS, METADATA)]
+    version = [memory.text, memory.category, memory.importance, labels]
+    return hashlib.sha256(orjson.dumps(version)).hexdigest()[:32]
 
 
 def _in_list(request: HttpRequest, found: StoredMemory) -> dict[str, str]:
@@ -251,7 +254,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "source": queries.source_files([found]).get(session_id),
         "attachments": attached.get(session_id, ()),
         "raw": _indented(found),
-        "metadata": _metadata_of(found),
+        "metadata": indented(found.payload.get(METADATA)),
         "origin": ORIGINS.get(found.origin, found.origin),
         "added": queries.addition(found),
         "session_url": reverse("console:transcript", args=[found.owner.user_pk], query=session),
@@ -278,19 +281,19 @@ def _existing(found: StoredMemory, memory_ids: Sequence[str]) -> list[StoredMemo
     return [rows[pair] for pair in pairs if pair in rows]
 
 
-def _metadata_of(found: StoredMemory) -> str:
-    metadata = found.payload.get(METADATA)
-    return orjson.dumps(metadata, option=orjson.OPT_INDENT_2).decode() if metadata else ""
-
-
 def _indented(found: StoredMemory) -> str:
     return orjson.dumps(queries.as_json(found), option=orjson.OPT_INDENT_2).decode()
 
 
 def _save(request: HttpRequest, found: StoredMemory, form: EditForm) -> list[Change]:
-    """Save an edit of a memory and its copies. Return the changes to undo."""
+    """Save an edit of a memory, its wording also of its copies. Return the changes of wording, to undo them."""
     values, reason, actor = form.changed_values(found), form.cleaned_data["reason"], actor_of(request)
-    return decisions.override_copies(found.owner.user_pk, _ref(found), values, reason=reason, actor=actor).changes
+    user_pk, ref, labels = found.owner.user_pk, _ref(found), form.changed_labels(found)
+    if labels:
+        decisions.set_labels(user_pk, ref, labels, actor=actor)
+    if labels and values == OverrideValues():
+        return []
+    return decisions.override_copies(user_pk, ref, values, reason=reason, actor=actor).changes
 
 
 def _form(request: HttpRequest, found: StoredMemory, form: EditForm, *, status: int = 200) -> HttpResponse:

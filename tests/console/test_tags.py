@@ -13,7 +13,7 @@ from accounts.models import AuditEvent
 from memories.services.manual import NewFact, Source, store_fact
 from store import browse
 from store.browse import Selection
-from store.models import Memory
+from store.models import Attribute, Memory
 from tests.conftest import Person
 
 pytestmark = pytest.mark.django_db
@@ -81,3 +81,51 @@ def test_a_selection_by_tag_is_counted_described_and_recorded_without_it(alice: 
     assert browse.count(selection) == 1
     assert Selection.from_json(selection.as_json()) == selection
     assert selection.as_record()["tag"] == 1
+
+
+def edit(client: Client, row: int, **values: str) -> Any:
+    """Open the form of a memory, change some values, and save it."""
+    address = reverse("console:memory-edit", args=[row])
+    initial = client.get(address).context["form"].initial
+    given = {name: "" if value is None else value for name, value in initial.items()}
+    return client.post(address, given | values)
+
+
+def test_tags_and_metadata_of_a_memory_are_edited(admin_client: Client, alice: Person) -> None:
+    row = keep(alice, "Alice drinks tea", tags=["tea", "a, b"], metadata={"cups": 2, "名": "杯"})
+    copy = keep(alice, "Alice drinks tea", external_id="copy", tags=["copy"])
+    form = admin_client.get(reverse("console:memory-edit", args=[row])).content.decode()
+    assert "名" in form
+    edit(admin_client, row, metadata='{"cups": 3}')
+    memory = Memory.objects.get(pk=row)
+    assert (memory.payload["tags"], memory.payload["metadata"]) == (["tea", "a, b"], {"cups": 3})
+    answer = edit(admin_client, row, tags="green，tea")
+    assert answer.url == reverse("console:memory", args=[row])
+    assert Memory.objects.get(pk=row).payload["tags"] == ["green", "tea"]
+    assert Memory.objects.get(pk=copy).payload["tags"] == ["copy"]
+    edit(admin_client, row, tags="", metadata="", text="Alice drinks coffee")
+    memory = Memory.objects.get(pk=row)
+    assert memory.text == "Alice drinks coffee"
+    assert not {"tags", "metadata"} & memory.payload.keys()
+    assert not Attribute.objects.filter(memory=row).exists()
+    changed = AuditEvent.objects.filter(action="memory.override", detail__has_key="fields").order_by("pk")
+    assert [event.detail["fields"] for event in changed] == [["metadata"], ["tags"], ["metadata"]]
+
+
+def test_an_edit_of_tags_by_another_operator_is_not_overwritten(admin_client: Client, alice: Person) -> None:
+    row = keep(alice, "Alice drinks tea", tags=["tea"])
+    etag = admin_client.get(reverse("console:memory-edit", args=[row])).context["form"].initial["etag"]
+    edit(admin_client, row, tags="water")
+    answer = edit(admin_client, row, tags="wine", metadata='{"a": 1}', etag=etag)
+    assert answer.status_code == 412
+    assert Memory.objects.get(pk=row).payload["tags"] == ["water"]
+    page = answer.content.decode()
+    assert 'name="tags" value="wine"' in page
+    assert "{&quot;a&quot;: 1}" in page
+
+
+def test_invalid_labels_of_an_edit_are_named(admin_client: Client, alice: Person) -> None:
+    row = keep(alice, "Alice drinks tea", tags=["tea"])
+    answer = edit(admin_client, row, metadata="[1]")
+    assert (answer.status_code, list(answer.context["form"].errors)) == (422, ["metadata"])
+    assert Memory.objects.get(pk=row).payload["tags"] == ["tea"]
