@@ -109,7 +109,7 @@ def test_tags_and_metadata_of_a_memory_are_edited(admin_client: Client, alice: P
     assert not {"tags", "metadata"} & memory.payload.keys()
     assert not Attribute.objects.filter(memory=row).exists()
     changed = AuditEvent.objects.filter(action="memory.override", detail__has_key="fields").order_by("pk")
-    assert [event.detail["fields"] for event in changed] == [["metadata"], ["tags"], ["metadata"]]
+    assert [event.detail["fields"] for event in changed] == [["metadata"], ["tags"], ["metadata", "tags"]]
 
 
 def test_an_edit_of_tags_by_another_operator_is_not_overwritten(admin_client: Client, alice: Person) -> None:
