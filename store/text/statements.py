@@ -6,11 +6,11 @@ retellings and jokes say nothing.
 
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from core.lazy import lazy_pattern
-from store.text import questions_en, statements_de, statements_en, statements_more, statements_zh
+from store.text import questions_en, statements_de, statements_en, statements_zh
 from store.text.slots import FRAME, SPEAKER, Slot, Statement
 
 MAX_CHARS: Final = 600
@@ -30,7 +30,6 @@ _GERMAN: Final = frozenset(_GERMAN_TEXT.split())
 _TRIGGERS: Final = (
     (_ENGLISH - {"the", "do"})
     | (_GERMAN - {"der", "die", "das", "den", "nach", "nicht", "wie", "wo", "wer", "wann"})
-    | statements_more.SURE
     | frozenset(
         [
             "user's",
@@ -86,9 +85,8 @@ _TRIGGERS: Final = (
         ]
     )
 )
-_KANA = lazy_pattern("[\u3041-\u3096\u30a1-\u30fa]")
 _HAN = lazy_pattern("[\u3041-\u30fa\u3400-\u9fff]")
-_HAN_TRIGGER = lazy_pattern("[是在改换搬叫涨降推提岁升调定减增为住用开吃了不迁：:跳入我坐骑点岁每高重にでを]")
+_HAN_TRIGGER = lazy_pattern("[是在改换搬叫涨降推提岁升调定减增为住用开吃了不迁：:跳入我坐骑点岁每高重]")
 _SENTENCE = lazy_pattern(
     r"(?<=[.!?])(?<!\d\.)\s+|(?<=\d\.)\s+(?=(?:I|We|My|Our|The|It|Ich|Wir|Mein|Unser|Das|Der|Die)\b)|(?<="
     r"[。！？；])|\n+"
@@ -101,8 +99,8 @@ _FIRST = lazy_pattern(
     re.IGNORECASE,
 )
 _PAST: Final = re.compile(
-    r"\b(?:formerly|in the past|vorher\w*|zuvor|davor|früher\w*|damals|ursprünglich\w*|antes|anteriormente|anterior"
-    r"|antigamente|antigu[oa]s?|antig[oa]s?|al principio|no início|auparavant|autrefois|ancienn?es?|précédente?s?"
+    r"\b(?:formerly|in the past|vorher\w*|zuvor|davor|vor (?:herrn?|frau|dem|der)|früher\w*|damals|ursprünglich\w*|antes|anteriormente|anterior"
+    r"|antigamente|antigu[oa]s?|antig[oa]s?|al principio|no início|auparavant|autrefois|ancien(?:ne)?s?|précédente?s?"
     r"|à l'origine|avant)\b|(?:以|之|涨|调|改|换|搬)\w{0,2}前",
     re.IGNORECASE,
 )
@@ -122,32 +120,17 @@ class _Language(NamedTuple):
     statements: Callable[[str], Iterator[Statement]]
     asked: Callable[[str], Iterator[Slot]]
     is_about_past: Callable[[str], bool]
-    is_doubtful: Callable[[str], bool] = lambda _sentence: False
-    is_fiction: Callable[[str], bool] = statements_en.is_fiction
+    is_doubtful: Callable[[str], bool]
+    is_fiction: Callable[[str], bool]
 
 
-_OF_MODULES: Final = {
+_LANGUAGES: Final = {
     name: _Language(rules.statements, questions.asked, questions.is_about_past, rules.is_doubtful, rules.is_fiction)
     for name, rules, questions in (
         ("en", statements_en, questions_en),
         ("zh", statements_zh, statements_zh),
         ("de", statements_de, statements_de),
     )
-}
-_OF_TABLES: Final = {
-    name: _Language(
-        partial(statements_more.statements, language=name),
-        partial(statements_more.asked, language=name),
-        partial(statements_more.is_about_past, language=name),
-    )
-    for name in statements_more.LANGUAGES
-}
-_LANGUAGES: Final = {
-    **_OF_MODULES,
-    **_OF_TABLES,
-    "ja": _Language(
-        statements_more.japanese_statements, statements_more.japanese_asked, statements_more.is_japanese_past
-    ),
 }
 
 
@@ -227,9 +210,5 @@ def _language_of_question(question: str) -> _Language:
 
 def _language_of(text: str, words: set[str]) -> _Language:
     if not text.isascii() and _HAN.search(text):
-        return _LANGUAGES["ja" if _KANA.search(text) else "zh"]
-    english, german = len(words & _ENGLISH), len(words & _GERMAN)
-    name, known = statements_more.language_of(words)
-    if known > max(english, german):
-        return _LANGUAGES[name]
-    return _LANGUAGES["de" if german > english else "en"]
+        return _LANGUAGES["zh"]
+    return _LANGUAGES["de" if len(words & _GERMAN) > len(words & _ENGLISH) else "en"]

@@ -290,7 +290,8 @@ _HAS_SUBJECT = lazy_pattern(
 
 
 _THING = lazy_pattern(
-    r"(?:my|our|mein\w*|unser\w*|mi|mis|nuestr\w*|mon|ma|mes|notre|nos|(?:o |a )?(?:meu|minha|nosso|nossa)) (?:new |neue\w* |own )?"
+    r"(?:my|our|mein\w*|unser\w*|mi|mis|nuestr\w*|mon|ma|mes|notre|nos|(?:o |a )?(?:meu|minha|nosso|nossa))"
+    r" (?!sono)(?:new |own |neue\w* |nuev\w+ |nouve\w+ |nov[oa] )?"
     r"([\w-]+)"
 )
 _FACET = lazy_pattern(
@@ -554,7 +555,9 @@ def _signs(wanted: Question, old: Said, new: Said, pair: _Pair) -> dict[str, flo
         "same kind of value": bool(old.kinds & new.kinds) * both,
         "much asked": min(asked, 3) / 3,
         "lacks a word": bool(0 < lacking < asked and after),
-        "lacks a name": is_now and bool(old.names - wanted.all_words) and not new.names - old.names,
+        "lacks a name": (
+            is_now and not is_other_number and bool(old.names - wanted.all_words) and not new.names - old.names
+        ),
         "no wanted kind": bool(wanted.wants) and not wanted.wants & new.kinds,
         "no separate value": new.is_facet,
         "several values": bool(_SEVERAL.search(wanted.text)) and not new.ends,

@@ -95,7 +95,7 @@ CHANGES: Final = """
     umbenannt ausgetauscht getauscht zugemacht gewonnen angefangen gekauft mehr$ sondern$ ubernommen zuruckgesetzt gelandet untergekommen eingefuhrt bestanden ausgezogen eingezogen vorgezogen
     cambi mude$ mudo$ mudamos$ mudado$ deje$ dejo$ dejado$ dejamos$ migr paso$ pase$ pasamos$ pasado$ subi$ subio$ baje$
     bajo$ bajaron$ vendi vendio$ compro$ compre$ reemplaz sustitu aplaz adelant pospu retras termine$ termino$ renunci
-    empece$ empezo$ ascend independic traslad rompi casaron$ caso$ adopt jubil despid aument actualiz quitaron$ trasladar mudaron$ celebra$ toca$
+    empece$ empezo$ ascend independic traslad rompi casaron$ caso$ adopt jubil despid aument actualiz quitaron$ trasladar mudaron$ celebra$ toca$ movio$ movido$
     change$ changee$ changer$ chang demenag quitt$ quitte remplac abandon augment baiss repouss avanc report decal vendu$
     achete marie$ mariee$ separe divorc devenu devien ferme$ passe$ passee$ passes$ opte profit$ plutot$ lieu$ arrete muter$ mute$ rendu$ installe craque deplace
     mudei mudou mudamos$ mudaram$ troc troquei sai$ saiu$ deixei$ deixou$ passou$ passei$ passamos$ migramos$ substitui
@@ -105,6 +105,7 @@ CHANGES: Final = """
     verhuisd gewisseld veranderd overgestapt vervangen verzet verschoven verhoogd verkocht gekocht geworden
     换 改 搬 迁 跳槽 辞 离职 转 涨 降 调 升 推迟 提前 延 不再 取消 卖 分手 离婚 结婚 变 戒 开始 更新 替换 挪 刚过 修好 完成
     毕业 买了 定在 不干 交给 转到 停了 调走 成了 走了 休产假
+    変 引っ越 引越 転職 移行 移り 切り替 乗り換
 """
 """Words that say that something changed."""
 ENDS: Final = """
@@ -191,7 +192,7 @@ ASKING: Final = """
     qual quais quem onde quando quanto quantos como chi dove quale che wie wat waar wanneer welk welke hoeveel tenia llamaba avait zuvor auparavant beim welchem welcher welches ahora actual ancien
     es son esta estan tiene tengo llama llamo utilisateur usuario usuaria utilizador suis est fait faire c'est j'ai ai-je
     tenho tem estou sou meu minha mis antes avant vorher fruher damals derzeit zurzeit momentan currently previously before
-    used use kind type sort much many often long high old called now exactly again moment present now get go goes
+    lautet lauten nutze benutze verwende wohne arbeite used use kind type sort much many often long high old called now exactly again moment present now get go goes
     service project system app do does did have has had got am was were been be my our the_user user's i we
 """
 """Words of questions that name nothing."""
