@@ -1,8 +1,8 @@
 """Build a release from the last commit: `make release`.
 
 Writes to `dist/` the source archive, the wheels of the gateway and its Python client, the npm packages of the
-TypeScript client and the OpenClaw plugin, the Helm chart, a CycloneDX bill of materials and a license list of the runtime packages, the
-report of pip-audit, and `SHA256SUMS` of these files.
+TypeScript client and the OpenClaw plugin, the Helm chart, a CycloneDX bill of materials and a license list of the
+runtime packages, the report of pip-audit, and `SHA256SUMS` of these files.
 """
 
 import hashlib

@@ -1,31 +1,13 @@
-"""Patterns and views that are made when they are first used.
+"""Views that are loaded when they are first called.
 
-A gateway is up sooner, and an idle one is small: compiling the patterns of `store.text` takes a quarter of the time to
-start, and the packages behind MCP, OAuth and the OpenAPI schema a sixth of the memory.
+An idle gateway is small: the packages behind MCP, OAuth and the OpenAPI schema take a sixth of the memory.
 """
 
-import re
 from typing import Any, Protocol, cast
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
-
-
-class _LazyPattern:
-    def __init__(self, text: str, flags: int) -> None:
-        self.pattern, self._flags = text, flags
-
-    def __getattr__(self, name: str) -> Any:
-        """Compile the pattern, and take over all its attributes: later uses cost no more than those of a pattern."""
-        compiled = re.compile(self.pattern, self._flags)
-        vars(self).update({one: getattr(compiled, one) for one in dir(compiled) if not one.startswith("_")})
-        return getattr(compiled, name)
-
-
-def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is compiled when it is first used. The functions of `re` do not take it."""
-    return cast("re.Pattern[str]", _LazyPattern(text, flags))
 
 
 class View(Protocol):

@@ -1,8 +1,9 @@
 """Topics that are never remembered: how many statements are refused, and how many of other topics by mistake.
 
-`statements.tsv` holds 300 statements that were written before the lexicons. Do not tune these to them. `--conversations`
-names a file of conversations (a list of objects with `conversation`, as the retrieval benchmark reads them), whose
-turns are not labelled: refused ones count as mistakes unless `judged.tsv` has them, by a digest of their text.
+`statements.tsv` holds 300 statements that were written before the lexicons. Do not tune these to them.
+`--conversations` names a file of conversations (a list of objects with `conversation`, as the retrieval benchmark reads
+them), whose turns are not labelled: refused ones count as mistakes unless `judged.tsv` has them, by a digest of their
+text.
 """
 
 import argparse

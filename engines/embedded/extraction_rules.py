@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from django.conf import settings
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text.normalize import fold
 
 MAX_CHARS: Final = 600

@@ -1,8 +1,8 @@
 """Encrypted archives: AES-256-GCM in chunks, so that a part can be read, and nothing of a changed file is.
 
-`docs/operate/backup.md` describes the format. Numbers and a mark of the last chunk in the nonces (the STREAM construction
-of Hoang, Reyhanitabar, Rogaway and Vizár) show chunks that were moved, left out or cut off. The salt gives each file a
-key, so no nonce is used twice.
+`docs/operate/backup.md` describes the format. Numbers and a mark of the last chunk in the nonces (the STREAM
+construction of Hoang, Reyhanitabar, Rogaway and Vizár) show chunks that were moved, left out or cut off. The salt gives
+each file a key, so no nonce is used twice.
 """
 
 import io

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 
 MONTHS: Final = {
     name: number

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text.tokens import query_tokens
 
 _WHEN: Final = (

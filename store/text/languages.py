@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text.stems import MAX_WORD_CHARS, snowball
 
 FOREIGN: Final = "^"

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text.normalize import UNSPACED, WORD, fold
 
 MIN_MATCH: Final = 0.5

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 
 # Scripts without spaces between words, and Hangul, whose words have many endings. Indexed as characters and pairs.
 UNSPACED: Final = (

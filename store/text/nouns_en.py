@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text.slot_words import RELATIONS
 from store.text.slots import GROUP, PERSONAL, SPEAKER, Slot
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 
 _LEAD = (
     r"(?:[^:\n]{1,40}:\s+)?(?:(?:and|but|also|so|well|oh|yes|yeah|actually|sadly|und|aber|ja|auch|y|pero|et|mais|e|mas)\b"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text.nouns_en import name_of, noun_slot, relation_of_noun
 from store.text.slot_words import DIETS
 from store.text.slots import GROUP, PERSONAL, SPEAKER, USES, Slot

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text.normalize import fold
 from store.text.slot_words import ALSO_WORDS, MULTIPLE, RELATIONS, SINGLE, SINGLE_HEADS, STATES, TOOLS
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text import questions_en, statements_de, statements_en, statements_zh
 from store.text.slots import FRAME, SPEAKER, Slot, Statement
 
@@ -98,8 +98,9 @@ _FIRST = lazy_pattern(
     ),
     re.IGNORECASE,
 )
-_PAST: Final = re.compile(
-    r"\b(?:formerly|in the past|vorher\w*|zuvor|davor|vor (?:herrn?|frau|dem|der)|früher\w*|damals|ursprünglich\w*|antes|anteriormente|anterior"
+_PAST = lazy_pattern(
+    r"\b(?:formerly|in the past|vorher\w*|zuvor|davor|vor (?:herrn?|frau|dem|der)|früher\w*|damals|ursprünglich\w*"
+    r"|antes|anteriormente|anterior"
     r"|antigamente|antigu[oa]s?|antig[oa]s?|al principio|no início|auparavant|autrefois|ancien(?:ne)?s?|précédente?s?"
     r"|à l'origine|avant)\b|(?:以|之|涨|调|改|换|搬)\w{0,2}前",
     re.IGNORECASE,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text.nouns_en import name_of, noun_slot
 from store.text.slot_words import DIETS, PROFESSIONS, RELATIONS, STATES
 from store.text.slots import (

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text.slot_words import RELATIONS
 from store.text.slots import (
     GROUP,

@@ -7,7 +7,7 @@ import threading
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 
 _TABLE: Final = """arise arose arisen|awake awoke awoken|bear bore borne|beat beaten|become became|begin began begun|
 bend bent|bind bound|bite bit bitten|bleed bled|blow blew blown|break broke broken|breed bred|bring brought|

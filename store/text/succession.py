@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Final, NamedTuple
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text import statements_de, statements_en, statements_zh, succession_words
 from store.text.languages import STOP_WORDS_OF, guess
 from store.text.normalize import fold_in_place

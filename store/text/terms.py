@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text.normalize import UNSPACED, fold
 from store.text.tokens import query_tokens, required_tokens, tokenize
 

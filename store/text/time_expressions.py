@@ -6,7 +6,7 @@ Patterns are matched with text that `normalize.fold` has folded.
 from datetime import date
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text import dates
 from store.text import time_windows as windows
 from store.text.time_romance import ROMANCE

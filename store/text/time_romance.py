@@ -6,7 +6,7 @@
 from datetime import date
 from typing import Final
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text import time_windows as windows
 from store.text.dates import ROMANCE_MONTHS
 from store.text.time_rules import (

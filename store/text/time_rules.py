@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from typing import Final, NamedTuple, Self
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text import time_windows as windows
 from store.text.time_windows import Window
 

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text import dates, languages
 from store.text.normalize import fold
 from store.text.time_expressions import LANGUAGES, PAST

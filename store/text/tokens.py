@@ -17,7 +17,7 @@ from functools import cache, lru_cache, partial
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text import dates, languages, stems
 from store.text.normalize import FLAG_LETTERS, PICTURE, SKIN_TONES, UNSPACED, WORD, characters, fold
 

@@ -6,7 +6,7 @@ from collections.abc import Set
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from store.text import languages
 from store.text.normalize import UNSPACED, WORD, fold
 from store.text.stems import stems

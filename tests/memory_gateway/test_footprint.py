@@ -11,7 +11,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils.module_loading import import_string
 
 from benchmarks.footprint import MOST_MIB, start
-from core.lazy import lazy_pattern
+from core.patterns import lazy_pattern
 from deploy import slim
 from tests.server import server_environment
 
