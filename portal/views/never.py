@@ -1,11 +1,13 @@
 """Words and topics that are never remembered: the person adds them, and takes them away, on the page *Remembering*."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts import controls
 from accounts.models import MAX_NEVER_WORD_CHARS, Controls
@@ -24,6 +26,16 @@ def context_of(visit: Visit) -> dict[str, Any]:
         "max_word_chars": MAX_NEVER_WORD_CHARS,
         "stored": visit.GET.get("of", ""),
     }
+
+
+def numbers_in(detail: Mapping[str, Any]) -> list[str]:
+    """Return how many words and topics a change added or took away: the trail does not name them."""
+    words, topics = detail.get("words", 0), detail.get("topics", 0)
+    told = [
+        ngettext("%(number)s word", "%(number)s words", words) % {"number": words} if words else "",
+        ngettext("%(number)s topic", "%(number)s topics", topics) % {"number": topics} if topics else "",
+    ]
+    return [one for one in told if one]
 
 
 @page("POST")

@@ -38,7 +38,10 @@ def remembering(request: Visit) -> HttpResponseBase:
         "is_all_paused": len(pauses) == len(controls.SOURCES),
         "is_any_paused": bool(pauses),
         "may_loosen": controls.may_loosen(request.link),
-        "changes": [(one, [labels.get(name, name) for name in one.detail.get("sources", ())]) for one in changes],
+        "changes": [
+            (one, [*(labels.get(name, name) for name in one.detail.get("sources", ())), *never.numbers_in(one.detail)])
+            for one in changes
+        ],
         "done": request.GET.get("done", ""),
         **never.context_of(request),
     }
