@@ -400,7 +400,7 @@ class Controls(CheckedModel):
     """
 
     class Topic(models.TextChoices):
-        HEALTH = "health", _("Health")
+        HEALTH = "health", _("Body and health")
         MONEY = "money", _("Money")
         RELIGION = "religion", _("Religion")
         POLITICS = "politics", _("Politics")

@@ -68,7 +68,8 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
             self-harm~, hurt myself, kill myself""",
         "about": f"""my (?:\\w+ )?(?:{_BODY}) (?:\\w+(?:'\\w+)? ){{0,3}}(?:hurt~|ach~|pain~|killing|swollen|sore|
             broken|bleed~|infected|gone|worse)""",
-        "any": """mg of, milligrams of, sleepless, sleeping pills, chemotherapy, breast cancer, reading glasses""",
+        "any": f"""(?:{_BODY}) (?:trouble|problem|issue|surgery|operation|injury|pain), mg of, milligrams of,
+            sleepless, sleeping pills, chemotherapy, breast cancer, reading glasses""",
     },
     "money": {
         "am": """broke, in debt, bankrupt, overdrawn, behind on my rent, behind on the rent, behind on my bills,
@@ -191,7 +192,8 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
             (?:at|in) my (?:\\w+ )?(?:cabin|hotel|apartment|flat), (?:commut~) (?:from|to|by|via)""",
         "about": "",
         "place": """in, at, to, from""",
-        "any": """zip code, home address, postal code, \\d+ \\w+ (?:street|avenue|road|lane|boulevard|drive|court)""",
+        "any": """zip code, home address, postal code, \\d+ \\w+ (?:street|avenue|road|lane|boulevard|drive|court),
+            (?:flat|apartment|apt|unit|suite) \\d+\\w?""",
     },
     "family": {
         "am": """married, divorced, widowed, a widow, a widower, separated, engaged, adopted, an only child,
@@ -211,14 +213,15 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
             in-laws, mother-in-law, father-in-law, brother-in-law, sister-in-law, family, relatives, divorce,
             marriage,
             wedding, custody, folks, youngest, oldest, little ones, fam, ancestors, family tree""",
-        "have": """son, sons, daughter, kids, children, twins, brother, sister, sibling, siblings, stepson,
+        "have": """son, sons, daughter, (?:a|one|our) child, kids, children, twins, brother, sister, sibling,
+            siblings, stepson,
             stepdaughter, grandchildren, grandkids, custody, wife, husband, family, niece, nephew, cousin, newborn""",
         "i": """married to, got married, get married, getting married, got divorced, get divorced, getting divorced,
             got engaged, adopt(?:ed|ing)? (?:a|our|my|two|three) (?:\\w+ )?(?:girl|boy|child|children|kid|kids|baby|
             son|daughter),
             gave birth, proposed to""",
         "about": "the (?:wife|husband|missus)",
-        "any": """custody of""",
+        "any": """custody of, (?<!his )(?<!her )(?<!your )(?<!their )(?:mum|mom|dad|grandma|grandpa)""",
     },
     "work": {
         "am": """unemployed, self-employed, freelance, a freelancer, freelancing, retired, laid off, fired, hired,
@@ -233,7 +236,12 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
             veterinarian|
             librarian|translator|illustrator|farmer|baker|barista|bartender|hairdresser|social worker|contractor|
             founder|ceo|
-            cto|director|entrepreneur|landlord|realtor|broker|banker|economist|biologist|chemist|physicist|
+            cto|director|entrepreneur|landlord|realtor|broker|banker|economist|adviser|advisor|optician|porter|guard|
+            attendant|tailor|butcher|florist|gardener|
+            cleaner|caretaker|nanny|midwife|dentist|doctor|surgeon|therapist|psychologist|judge|officer|sailor|
+            postman|
+            plasterer|roofer|welder|machinist|technician|beekeeper|actor|actress|musician|singer|dancer|tutor|coach|
+            trainer|biologist|chemist|physicist|
             counselor)""",
         "my": """boss, manager, supervisor, colleague, coworker, co-worker, job, jobs, employer, employee,
             employees, company,
@@ -243,18 +251,19 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "have": """job, jobs, job interview, job offer, internship, interview at, meeting with my boss, promotion,
             interview for, employees, night shift, business trip, work trip, gig""",
         "i": """work (?:as|at|for|in|with|from|on the|part|full|nights|night), worked (?:as|at|for|in) (?:a|an|the),
-            working (?:as|at|for|full|part|overtime|nights), got (?:\\w+ )?(?:fired|laid off|promoted|hired|job|
+            working (?:as|at|for|from|out of|remotely|full|part|overtime|nights),
+            got (?:\\w+ )?(?:fired|laid off|promoted|hired|job|
             the job),
             (?:quit|lost|left|start|started|starting|change|changed|changing|found|landed) (?:\\w+ ){0,2}(?:job|jobs),
             (?:run|own|started|founded|manage|opened|opening|running|starting) (?:\\w+ ){0,3}(?:business|company|
             startup|store|shop|studio|
             firm|bakery|restaurant|agency|team), handed in my notice, resigned, appl(?:y|ied|
-            ying) for (?:\\w+ ){0,3}(?:job|position|role),
+            ying) for (?:\\w+ ){0,3}(?:job|position|role|post),
             got a raise, teach at, teach in, (?:teach|taught) (?:\\w+ )?(?:grade|class|classes|school), retired,
             intern(?:ed|ing) at,
             doing an internship, quit (?:my|the|this) (?:job|company|position)""",
         "about": "",
-        "any": "job interview, at work, day job, laid off",
+        "any": "job interview, in my office, my shift, at work, day job, laid off",
     },
 }
 """By topic: the kinds of terms, each with its terms."""

@@ -27,7 +27,7 @@ TOPICS: Final[tuple[Topic, ...]] = get_args(Topic)
 Speaker = Literal["user", "other", "note"]
 """Who says a text: the person ("I"), an assistant to them ("you"), or a note about them ("the user", a name)."""
 
-_SENTENCE: Final = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\n+")
+_SENTENCE: Final = re.compile(r"(?<=[.!?;。！？；])(?<!\b[DdMS][rt]\.)\s+|(?<=[。！？；])|\n+")
 _APOSTROPHES: Final = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "`": "'"})
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
 _GAP: Final = r"(?: [\w-]+)"
@@ -54,7 +54,8 @@ _CHINESE: Final[Mapping[Speaker, str]] = {
 }
 _MARKS: Final[Mapping[Speaker, re.Pattern[str]]] = {
     "user": re.compile(
-        r"\b(?:i|we|my|our|me|us|mine|ours|user|ich|wir|mir|mich|uns|mein\w{0,2}|unser\w{0,2}|\w*nutzer\w*)\b"
+        r"\b(?:i|we|my|our|me|us|mine|ours|user|mum|mom|dad|grandma|grandpa|ich|wir|mir|mich|uns|mein\w{0,2}|unser\w{0,2}"
+        r"|\w*nutzer\w*)\b"
     ),
     "other": re.compile(
         r"\b(?:i|we|my|our|me|us|mine|ours|you|your|user|ich|wir|mir|mich|uns|mein\w{0,2}|unser\w{0,2}|du|dir|dich|dein\w{0,2}"
@@ -104,7 +105,7 @@ def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
 def _english(topic: Topic, speaker: Speaker) -> Sequence[re.Pattern[str]]:
     subject, owner = _ENGLISH[speaker]
     words = {kind: _alternatives(terms, ending="(?:s|es)?") for kind, terms in ENGLISH[topic].items()}
-    verbs = _alternatives(ENGLISH[topic]["i"])
+    verbs = _of_third_person(_alternatives(ENGLISH[topic]["i"]))
     be = (
         r"(?:'m|'re| am| are| was| were|(?:'ve| have|'s| has)(?: \w+)? been| became| become| get| got| feel| felt"
         r"|(?: \w+)? identify as| consider (?:myself|ourselves)| turned out| turned|'d been| is|'s| remains)"
@@ -124,7 +125,7 @@ def _english(topic: Topic, speaker: Speaker) -> Sequence[re.Pattern[str]]:
     if speaker == "note":  # "Allergic to nuts", "Lives in Lyon"
         found += [
             rf"^(?:{words['am']})\b" if words["am"] else "",
-            rf"^(?:{_of_third_person(verbs)})\b" if verbs else "",
+            rf"^(?:{verbs})\b" if verbs else "",
         ]
     return _compiled(*found)
 

@@ -23,6 +23,7 @@ LOCALES = {"en": "en-GB", "zh": "zh-CN"}
 PAGES = (
     "", "?q=tea", "?q=giraffe", "memories/forget?q=tea", "profile", "profile/user", "files", "conversations",
     "remembering", "connections", "looks?all=1", "trash", "everything", "everything/erase",
+    "memories/forget?never=health",
 )  # fmt: skip
 WORDS = {
     "en": {"open": "Open", "delete": "Delete", "undo": "Undo", "save": "Save", "why": "Why do you know this?"},
@@ -104,6 +105,19 @@ def press(page: Page, name: str, place: str = "main") -> None:
     page.locator(place).get_by_role("button", name=name, exact=True).first.press("Enter")
 
 
+def never_remember(phone: Phone, page: Page) -> None:
+    """Add a topic and a word, and look at what is stored of them."""
+    page.goto(f"{phone.server.url}/portal/remembering")
+    page.locator("form:has(input[name=topic][value=health]) button").press("Enter")
+    page.wait_for_url("**/remembering?done=never*")
+    page.fill("#word", "Heron")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/remembering?done=never&of=words")
+    assert "Heron" in page.locator("main").inner_text()
+    page.goto(f"{phone.server.url}/portal/memories/forget?never=words")
+    assert page.locator("main input[type=checkbox]").count() == 0
+
+
 @pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
 def test_a_person_does_the_tasks_of_every_day(phone: Phone, lang: str, tmp_path: Path) -> None:
     words, key = WORDS[lang], phone.create(f"walker-{lang}")
@@ -130,6 +144,7 @@ def test_a_person_does_the_tasks_of_every_day(phone: Phone, lang: str, tmp_path:
         assert page.locator("main input[type=checkbox]").count() == 1
         page.locator("button.is-danger-main").press("Enter")
         press(page, words["undo"])
+        never_remember(phone, page)
         # profile
         page.goto(f"{phone.server.url}/portal/profile/user")
         page.fill("[name=occupation]", "Gardener")

@@ -50,7 +50,8 @@ def test_a_topic_is_added_its_memories_are_offered_and_deleted_and_it_is_taken_a
     assert "2 memories are restored" in at.post("/portal/memories/undo", deletion=deletion).content.decode()
     assert at.post(f"{PAGE}/allow", topic="health").status_code == 302
     assert not controls.never_of(alice.user_pk)
-    assert "Added what is never remembered" in (shown := at.get(PAGE))
+    shown = at.get(PAGE)
+    assert "Added what is never remembered" in shown
     assert "1 topic" in shown
 
 
