@@ -145,9 +145,9 @@ class RedactingFilter(logging.Filter):
 
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the current request; empty outside requests, in commands and workers."""
 are_bodies_private: ContextVar[bool] = ContextVar("are_bodies_private", default=False)
 """True if no log may have the bodies of the request: the person pauses, refuses to keep it, or is incognito."""
-"""The id of the current request; empty outside requests, in commands and workers."""
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 

@@ -4,6 +4,7 @@ A rule names the offers that it refuses, and why. Callers tell counts and reason
 limited what is kept cost one SQL statement.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final, Literal
 from uuid import UUID
 
+import orjson
 from django.db.models import Q
 
 from accounts import controls
@@ -35,7 +37,8 @@ class Offer:
 
     `role` is that of a message, empty for others. `at_ms` is the time that it says (Unix milliseconds), None for the
     present. `text` is all that it says; of what has no text, something that identifies it. `others` are the texts that
-    are kept with it, such as tags, metadata and the arguments of calls.
+    are kept with it, such as tags, metadata and the arguments of calls. `names` are names and ids: words are looked
+    for in them, topics are not.
     """
 
     source: Source
@@ -43,6 +46,7 @@ class Offer:
     role: str = ""
     at_ms: int | None = None
     others: Sequence[str] = ()
+    names: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +190,11 @@ def never_kept_of(user_pk: UUID, texts: Sequence[str], *, source: Source = "file
 def is_never_kept(never: Never, offer: Offer) -> bool:
     """Return True if an offer, or what is kept with it, has a word or is about a topic that is never kept."""
     speaker = speaker_of(offer.source, offer.role)
-    return never_kept(never, [offer.text], speaker) or never_kept(never, offer.others, "note")
+    return (
+        never_kept(never, [offer.text], speaker)
+        or never_kept(never, offer.others, "note")
+        or never_kept(Never(never.words), map(_spaced, offer.names), "note")
+    )
 
 
 def offer_of(memory: Memory) -> Offer:
@@ -195,20 +203,43 @@ def offer_of(memory: Memory) -> Offer:
     if memory.chunk_index is not None:
         source = "files"
     kept_with_it = [memory.payload.get(name) for name in ("tool_calls", TAGS, METADATA)]
-    return Offer(source, memory.text, memory.payload.get("role") or "", others=tuple(texts_in(kept_with_it)))
+    names = [memory.payload.get(name) or "" for name in ("sender_name", "filename", "tool_call_id")]
+    role = memory.payload.get("role") or ""
+    return Offer(source, memory.text, role, others=tuple(texts_in(kept_with_it)), names=names)
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Yield the texts, names and numbers of plain data."""
+    """Yield the texts, names and numbers of plain data, and of the JSON that is a text in it, such as arguments."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield str(key)
+            yield _spaced(str(key))
             yield from texts_in(item)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from texts_in(item)
     elif value is not None and not isinstance(value, bool):
-        yield str(value)
+        written = str(value)
+        yield written if " " in written else _spaced(written)
+        yield from _texts_in_json(written)
+
+
+def _texts_in_json(text: str) -> Iterator[str]:
+    """Yield the texts of JSON, which may write any character of a word otherwise, and a line end next to it."""
+    if not text.lstrip().startswith(("{", "[", '"')):
+        return
+    try:
+        data = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return
+    yield from texts_in(data)
+
+
+def _spaced(name: str) -> str:
+    """Return a name with its parts as words: "takesInsulin", "insulin2"."""
+    return f"{name} {_JOINTS.sub(' ', name)}"
+
+
+_JOINTS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_]{4})(?=\d)|(?<=\d)(?=[^\W\d_]{4})")
 
 
 def speaker_of(source: Source, role: str) -> Speaker:

@@ -11,7 +11,7 @@ from agents.tools.results import Result, framed, quoted, result
 from profiles import services
 from profiles.documents import Document
 from profiles.schemas import MODELS, Kind
-from store.admission import Offer, require
+from store.admission import Offer, require, texts_in
 
 _FIELDS: Final = "; ".join(f"`{kind}` has {', '.join(model.model_fields)}" for kind, model in MODELS.items())
 _QUOTED: Final = '"{}"'
@@ -64,7 +64,8 @@ def get(caller: Caller, arguments: GetArguments) -> Result:
 
 def update(caller: Caller, arguments: UpdateArguments) -> Result:
     """Change a document. Raises: `NotKept`, and the errors of `profiles.services.patch`."""
-    require(caller.owner.user_pk, Offer("agents", orjson.dumps(arguments.content).decode()))
+    said = orjson.dumps(arguments.content).decode()
+    require(caller.owner.user_pk, Offer("agents", said, others=tuple(texts_in(arguments.content))))
     document = services.patch(
         caller.owner.user_pk,
         arguments.kind,

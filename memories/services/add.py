@@ -213,7 +213,7 @@ def _admitted(owner: Owner, command: AddCommand) -> tuple[AddCommand, dict[str, 
 
     A message stays without a refused file, unless nothing else is in it.
     """
-    offers = [_offer(message) for message in command.messages]
+    offers = [_offer(owner, message, command.participants) for message in command.messages]
     places = [
         (position, place)
         for position, message in enumerate(command.messages)
@@ -249,20 +249,23 @@ def _admitted(owner: Owner, command: AddCommand) -> tuple[AddCommand, dict[str, 
     }
 
 
-def _offer(message: NewMessage) -> Offer:
+def _offer(owner: Owner, message: NewMessage, participants: Mapping[str, str | None]) -> Offer:
     """Return what a message says; one without text is known by its calls and files."""
     text = "\n".join(part.text for part in message.parts if part.text is not None)
     if not text.strip():
         text = "\n".join([*map(str, message.tool_calls), *(_identity(part) for part in message.parts)])
-    kept_with_it = [message.tool_calls, message.tags, message.metadata, message.sender_name]
+    called = message.sender_name or participants.get(message.sender_id)
+    kept_with_it = [message.tool_calls, message.tags, message.metadata, called]
+    names = [message.tool_call_id, message.sender_id if message.sender_id != owner.user_id else None]
     at_ms = message.timestamp_ms if message.has_time else None
-    return Offer("chats", text, message.role, at_ms, tuple(texts_in(kept_with_it)))
+    return Offer("chats", text, message.role, at_ms, tuple(texts_in(kept_with_it)), [one for one in names if one])
 
 
 def _offer_of_file(message: NewMessage, place: int) -> Offer:
     at_ms = message.timestamp_ms if message.has_time else None
     part = message.parts[place]
-    return Offer("files", _identity(part), at_ms=at_ms, others=tuple(texts_in([part.name, part.extras])))
+    name = part.name or (unquote(urlsplit(part.uri).path.rpartition("/")[2]) if part.uri else "")
+    return Offer("files", _identity(part), at_ms=at_ms, others=tuple(texts_in([name, part.extras])))
 
 
 def _identity(part: NewContentItem) -> str:

@@ -86,7 +86,7 @@ class NewFact:
         """Return what the fact says, for the user's controls."""
         at_ms = to_ms(self.created_at) if self.created_at else None
         kept_with_it = [self.tags, self.metadata, self.external_id]
-        return Offer("agents", self.text, at_ms=at_ms, others=tuple(texts_in(kept_with_it)))
+        return Offer("agents", self.text, at_ms=at_ms, others=tuple(texts_in(kept_with_it)), names=[self.agent_id])
 
     @property
     def labels(self) -> dict[str, Any]:

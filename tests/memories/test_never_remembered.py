@@ -19,7 +19,7 @@ from accounts.models import AuditEvent, Controls, IdempotencyKey
 from accounts.services import issue_key
 from memories.models import LoggedSearch
 from memories.services import search_log
-from resources.models import Resource
+from resources.models import Attachment, Resource
 from store.admission import Offer, admit
 from store.models import Memory
 from store.text.topics import TOPICS
@@ -92,6 +92,46 @@ def test_what_is_kept_with_a_message_is_refused(alice: Person, fields: dict[str,
     assert texts() == []
 
 
+def called(arguments: str, name: str = "note") -> dict[str, Any]:
+    return {"role": "assistant", "tool_calls": [{"id": "t1", "function": {"name": name, "arguments": arguments}}]}
+
+
+@pytest.mark.parametrize(
+    ("word", "fields"),
+    [
+        ("糖尿病", called(json.dumps({"about": "糖尿病"}))),
+        (WORD, called(json.dumps({"about": "Trips:\nzanzibar"}))),
+        (WORD, called("{}", "bookZanzibar")),
+        (WORD, {"metadata": {"zanzibarTrip": 1}}),
+        (WORD, {"role": "tool", "tool_call_id": "book zanzibar"}),
+        (WORD, {"role": "assistant", "sender_id": "zanzibar"}),
+        (WORD, {"sender_id": "bob"}),
+    ],
+)
+def test_no_other_spelling_and_no_name_lets_it_in(alice: Person, word: str, fields: dict[str, Any]) -> None:
+    never(alice, word)
+    people = [{"id": "bob", "name": "Zanzibar"}]
+    sent = messages("Hello there.", **fields)
+    answer = call(alice, "post", "/memories/add", session_id="chat:c1", messages=sent, participants=people)
+    assert answer["refused"] == {"never": 1}
+    assert texts() == []
+
+
+@pytest.mark.parametrize("file", [{"uri": "https://example.com/%7Aanzibar.png"}, {"name": "zanzibar2.png"}])
+def test_no_spelling_of_a_file_name_lets_it_in(alice: Person, file: dict[str, Any]) -> None:
+    never(alice, WORD)
+    content = [{"type": "text", "text": "Hello."}, {"type": "image", "uri": "https://example.com/a.png", **file}]
+    call(alice, "post", "/memories/add", session_id="chat:c1", messages=[{"role": "user", "content": content}])
+    assert texts() == ["Hello."]
+    assert not Attachment.objects.exists()
+
+
+def test_names_of_agents_are_of_no_topic(alice: Person) -> None:
+    never(alice, topics=TOPICS)
+    sent = [{"role": "assistant", "sender_id": one, "content": "Hello."} for one in ("doctor", "finance-coach")]
+    assert call(alice, "post", "/memories/add", session_id="chat:c1", messages=sent)["stored"] == 2
+
+
 @pytest.mark.parametrize(
     "fact",
     [
@@ -100,6 +140,7 @@ def test_what_is_kept_with_a_message_is_refused(alice: Person, fields: dict[str,
         {"text": "Alice travelled", "metadata": {"where": ["Zanzibar"]}},
         {"text": "Allergic to penicillin"},
         {"text": "对青霉素过敏"},
+        {"text": "Alice travelled", "agent_id": "zanzibar"},
     ],
 )
 def test_facts_are_refused(alice: Person, fact: dict[str, Any]) -> None:
@@ -120,6 +161,7 @@ def test_agents_cannot_write_it_by_a_correction_or_into_a_profile(alice: Person)
     for name, arguments in (
         ("memory_update", {"memory_id": memory_id, "text": "Alice likes Zanzibar"}),
         ("profile_update", {"kind": "user", "content": {"occupation": "guide in Zanzibar"}}),
+        ("profile_update", {"kind": "user", "content": {"occupation": "guide\nZanzibar"}}),
         ("session_add", {"session_id": "s1", "messages": [{"role": "user", "content": "Zanzibar!"}]}),
     ):
         agent.call(name, **arguments)
