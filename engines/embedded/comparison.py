@@ -72,6 +72,7 @@ def comparison_of(owner: Owner, memory: Memory) -> Comparison | None:
         category__startswith=memory.category.partition("_")[0],
         chunk_index=None,
         agent_id__in=["", memory.agent_id],
+        session__incognito_until=None,
     )
     by_pk = {row.pk: row for row in found if can_be_superseded(row)}
     near = [by_pk[pk] for pk, _score in best if pk in by_pk][:MAX_NEAR]

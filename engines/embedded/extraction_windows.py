@@ -68,9 +68,8 @@ def _known(owner: Owner, messages: Sequence[Memory]) -> list[Memory]:
     """Return the memories that match the messages, then the latest ones."""
     text = "\n".join(row.text[:MAX_MESSAGE_CHARS] for row in messages)
     [best], _degraded = rank(owner, [SearchRequest(text, method="keyword", top_k=MAX_TOP_K, min_relevance=0)])
-    memories = Memory.objects.filter(IS_LIVE, owned_by(owner), origin__in=KNOWN_ORIGINS, chunk_index=None).exclude(
-        memory_type=Memory.Type.PROFILE
-    )
+    is_known = Q(origin__in=KNOWN_ORIGINS, chunk_index=None, session__incognito_until=None)
+    memories = Memory.objects.filter(IS_LIVE, is_known, owned_by(owner)).exclude(memory_type=Memory.Type.PROFILE)
     by_pk = {row.pk: row for row in memories.filter(pk__in=[pk for pk, _score in best])}
     ranked = {pk: by_pk[pk] for pk, _score in best if pk in by_pk}
     latest = {row.pk: row for row in memories.order_by("-created_at_ms", "-pk")[:MAX_KNOWN]}

@@ -24,6 +24,7 @@ from core.messages import joined
 from core.network.model_endpoint import EndpointError
 from engines.embedded import llm, reranker
 from engines.embedded.llm import RULE, ModelAnswer
+from store.models import Memory
 from store.search import retrieval as store_search
 from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
 
@@ -113,10 +114,22 @@ def search(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResult
         if question and request.enable_llm_rerank:
             counted = (hit for hit in hits if hit.memory_type not in UNCOUNTED_TYPES)
             question.shown |= {hit.memory_id: hit for hit in islice(counted, _most_rated())}
+    _leave_out_incognito(questions.values())
     for question in questions.values():
         if question.shown:  # one call for the hits of all scopes
             _rate(question)
     return [_result(*args) for args in zip(requests, by_request, fused, answers, strict=True)]
+
+
+def _leave_out_incognito(questions: Iterable[_Question]) -> None:
+    """Show no model what is of an incognito session. One SQL statement, none without hits."""
+    rows = {hit.row for question in questions for hit in question.shown.values() if hit.row is not None}
+    found = (
+        Memory.objects.filter(pk__in=rows, session__incognito_until__isnull=False) if rows else Memory.objects.none()
+    )
+    private = set(found.values_list("pk", flat=True))
+    for question in questions if private else ():
+        question.shown = {name: hit for name, hit in question.shown.items() if hit.row not in private}
 
 
 def _most_rated() -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from accounts.audit import Actor
 from core.errors import NotFound
@@ -15,7 +16,7 @@ from engines.embedded.engine import EmbeddedEngine
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
 from memories.services.manual import add_by_hand
-from store.models import Memory, PendingExtraction
+from store.models import Memory, PendingExtraction, Session
 from tests.conftest import Person, make_person
 from tests.engines.embedded.test_extraction import LATER, derived, model_answer, run_extractions
 from tests.store.conftest import text_message
@@ -176,3 +177,17 @@ def test_at_most_five_memories_are_superseded_at_once(alice: Person, llm: StubLl
     llm.extract = related(*[(number, "newer") for number in range(1, 30)])
     run_extractions()
     assert len(shown(alice)) == comparison.MAX_NEAR + 1 - 5
+
+
+def test_the_model_gets_no_fact_of_an_incognito_session(alice: Person, llm: StubLlm) -> None:
+    secret = write(alice, "Alice has a secret garden in Oslo.")
+    Session.objects.filter(pk=secret.session_id).update(incognito_until=timezone.now())
+    fact = {"category": "user_memory_fact", "origin": "tool", "actor": ACTOR}
+    add_by_hand(alice.owner, text="Alice has a garden in Oslo.", session_id="chat:open", **fact)
+    add_by_hand(alice.owner, text="Alice has no garden in Oslo.", session_id="chat:open", **fact)
+    engine = EmbeddedEngine()
+    engine.add(alice.owner, "chat:open", [text_message("My garden in Oslo is green.")])
+    engine.flush(alice.owner, "chat:open")
+    run_extractions()
+    assert llm.bodies
+    assert "secret" not in str([list(lines_of(body)) for body in llm.bodies])

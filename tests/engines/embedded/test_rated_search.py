@@ -6,12 +6,14 @@ import time
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from core.errors import InvalidInput
 from core.network.model_endpoint import ModelAddress
 from engines.embedded import rated_search
 from engines.embedded.engine import EmbeddedEngine
 from engines.embedded.llm import client
+from store.models import Session
 from store.search.plan import DEGRADED
 from store.types import Owner, SearchRequest, SearchResult
 from tests import stub_llm
@@ -97,12 +99,20 @@ def test_the_model_adds_at_most_three_queries(
 ) -> None:
     remember(engine, alice.owner, *[f"lake {number}" for number in range(30)])
     llm.rewrite = lambda _: {"queries": [f"lake {number}" for number in range(40)]}
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         found = search(engine, alice.owner, "which lake", top_k=3)
     assert len(found.hits) == 3
     queries = {one["query"] for hit in found.hits for one in hit.legs["queries"]}
     assert queries <= {"which lake", "lake 0", "lake 1", "lake 2"}
     assert len(lines_of(llm.tasks("judge")[0])) == 1 + rated_search.MAX_RATED
+
+
+def test_no_model_gets_what_is_incognito(engine: EmbeddedEngine, alice: Person, llm: StubLlm) -> None:
+    remember(engine, alice.owner, "We saw a lake", session="chat:a")
+    remember(engine, alice.owner, "A secret lake", session="chat:b")
+    Session.objects.filter(session_id="chat:b").update(incognito_until=timezone.now())
+    assert set(texts_of(search(engine, alice.owner, "lake"))) == {"We saw a lake", "A secret lake"}
+    assert [one.get("text") for one in lines_of(llm.tasks("judge")[0])[1:]] == ["We saw a lake"]
 
 
 def test_without_a_model_the_method_is_rejected(engine: EmbeddedEngine, alice: Person) -> None:
