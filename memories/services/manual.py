@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 
 from accounts.audit import Actor, record
@@ -286,6 +286,8 @@ def _notes_like(owner: Owner, fact: NewFact) -> tuple[Memory | None, list[Memory
         agent_id=fact.agent_id,
         category__in=TABS[tab_of(fact.category)],
     )
+    incognito = Q(session__incognito_until__isnull=False)  # what is only of an incognito session is lost with it
+    candidates = candidates.filter(~incognito | Q(session__session_id=fact.session_id))
     found = {memory.pk: memory for memory in candidates.order_by("pk")}
     wanted = normalized(fact.text)
     equal = next((memory for memory in found.values() if normalized(memory.text) == wanted), None)

@@ -8,7 +8,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, islice
@@ -28,7 +28,7 @@ from memories.models import LoggedSearch, ReturnedMemory, SearchCount
 from memories.services.scoped_hits import SCOPES, ScopedHit, SearchCommand
 from memories.services.search import OPTIONS, SearchAnswer, search
 from store.admission import never_kept
-from store.models import Memory, owned_by, owner_columns
+from store.models import Memory, Session, owned_by, owner_columns
 from store.types import UNCOUNTED_TYPES, Owner
 
 Interface = Literal["rest", "tools", "mcp", "rpc"]
@@ -112,9 +112,10 @@ def _write(batch: list[_Search]) -> int:
         counts[cell] += 1
         without_hits[cell] += not one.hits
     without_words = set(paused_users("chats").filter(user__in=existing))  # agents search with what was just said
-    limits = nevers_of(existing)
+    limits, closed = nevers_of(existing), _incognito_chats(found)
     rows = (
-        _row(one, has_words=one.owner.user_pk not in without_words and not _is_refused(one, limits)) for one in found
+        _row(one, has_words=one.owner.user_pk not in without_words and not _is_refused(one, limits, closed))
+        for one in found
     )
     logged = LoggedSearch.objects.bulk_create(rows)
     _write_returned(list(zip(logged, found, strict=True)))
@@ -123,8 +124,31 @@ def _write(batch: list[_Search]) -> int:
     return len(found)
 
 
-def _is_refused(one: _Search, limits: Mapping[UUID, Never]) -> bool:
-    """Return True if the query says what the person wants never remembered, as a user or as a note about them."""
+def _incognito_chats(searches: list[_Search]) -> set[tuple[UUID, str]]:
+    """Return the incognito sessions, ended ones too, of which searches name the conversation. At most one statement."""
+    named = {(one.owner.user_pk, name) for one in searches for name in _session_ids(one)}
+    if not named:
+        return set()
+    found = Session.objects.filter(
+        incognito_until__isnull=False,
+        user__in={user_pk for user_pk, _name in named},
+        session_id__in={name for _user_pk, name in named},
+    )
+    return set(found.values_list("user_id", "session_id"))
+
+
+def _session_ids(one: _Search) -> tuple[str, ...]:
+    conversation = one.command.conversation_id
+    return (conversation, f"chat:{conversation}") if conversation else ()
+
+
+def _is_refused(one: _Search, limits: Mapping[UUID, Never], incognito: Collection[tuple[UUID, str]]) -> bool:
+    """Return True if the query is of an incognito session, or says what the person wants never remembered.
+
+    It may say it as a user or as a note about them.
+    """
+    if any((one.owner.user_pk, name) in incognito for name in _session_ids(one)):
+        return True
     never, query = limits.get(one.owner.user_pk, Never()), [one.command.query]
     return bool(never) and (never_kept(never, query, "user") or never_kept(never, query, "note"))
 

@@ -14,7 +14,8 @@ from django.utils import timezone
 
 from accounts.models import IdempotencyKey
 from engines.embedded.extraction import due_extractions
-from memories.models import Tombstone
+from memories.models import LoggedSearch, Tombstone
+from memories.services import search_log
 from operations import tasks
 from operations.cleanup import incognito
 from remote.models import OutboxEntry
@@ -133,3 +134,28 @@ def test_a_restored_archive_has_no_incognito_session(alice: Person, tmp_path: Pa
     call_command("import_memory", archive, "--on-conflict", "replace", verbosity=0)
     assert list(Memory.objects.values_list("text", flat=True)) == ["I like tea."]
     assert add(alice, "One more.", status=409)["code"] == "session_ended"
+
+
+def test_a_fact_said_elsewhere_too_is_not_lost_with_it(alice: Person) -> None:
+    add(alice, "Hello.", incognito=True)
+    call(alice, "post", "/memories", status=201, text=f"Likes {WORD}", session_id=SESSION)
+    call(alice, "post", "/memories", status=200, text=f"Likes {WORD}", session_id=SESSION)
+    call(alice, "post", "/memories", status=201, text=f"Likes {WORD}")
+    call(alice, "post", "/memories/flush", session_id=SESSION, end=True)
+    incognito.purge_ended()
+    assert list(Memory.objects.values_list("text", flat=True)) == [f"Likes {WORD}"]
+
+
+@pytest.mark.parametrize("conversation", [SESSION, "secret"])
+def test_the_search_log_has_no_words_of_it(alice: Person, settings: Any, conversation: str) -> None:
+    settings.MEMORY_GATEWAY_LOG_QUERIES = True
+    add(alice, "Hello.", incognito=True)
+    call(alice, "post", "/memories/search", query=f"Where is {WORD}?", conversation_id=conversation)
+    search_log.write()
+    assert WORD not in words_in_tables()
+    call(alice, "post", "/memories/flush", session_id=SESSION, end=True)
+    incognito.purge_ended()
+    call(alice, "post", "/memories/search", query=f"Where is {WORD}?", conversation_id=conversation)
+    call(alice, "post", "/memories/search", query="tea", conversation_id="other")
+    search_log.write()
+    assert set(LoggedSearch.objects.values_list("query", flat=True)) == {"", "tea"}
