@@ -18,9 +18,11 @@ import numpy as np
 from django.db.models import BigIntegerField, CharField, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast, Coalesce
 
+from accounts import controls
 from core.persistence import sql
 from core.times import to_ms
 from store import cover
+from store.admission import never_kept
 from store.ledger import OverrideRevision, Tombstone
 from store.models import Memory, Session, State, owned_by, owner_columns
 from store.search.snapshot import Numbers
@@ -62,8 +64,8 @@ def rows_of(owner: Owner, at: datetime) -> Numbers:
 def wordings(owner: Owner, memory_ids: Collection[str], at: datetime) -> dict[str, Wording]:
     """Return the wordings of a former time, by memory id, of the memories that read otherwise now.
 
-    No text that was corrected or deleted, also of another memory, is among them. One SQL statement, none without
-    memories, and three if there are such wordings.
+    No text that was corrected or deleted, also of another memory, or that the person wants never remembered is among
+    them. One SQL statement, none without memories, and four if there are such wordings.
     """
     if not memory_ids:
         return {}
@@ -87,14 +89,20 @@ def _revisions_of(owner: Owner) -> QuerySet[OverrideRevision]:
 
 
 def _taken_away(owner: Owner, texts: Collection[str]) -> set[str]:
-    """Return those of the texts that a memory had when it was deleted or corrected, or when it expired."""
+    """Return those of the texts that a memory had when it or its session was deleted, corrected or expired.
+
+    Those that are never remembered are among them.
+    """
     if not texts:
         return set()
     corrections = _revisions_of(owner).filter(override=OuterRef("override"), number__gt=OuterRef("number"))
     is_undone = Q(override__undone_at__isnull=False, number__gt=0)
     corrected = _revisions_of(owner).filter(Exists(corrections.filter(is_update=False)) | is_undone)
-    hidden = Memory.objects.filter(owned_by(owner)).exclude(state__in=_REMAINS)
-    return {
+    is_shown = Q(state__in=_REMAINS) & (Q(session=None) | Q(session__state=State.LIVE))
+    hidden = Memory.objects.filter(~is_shown, owned_by(owner))
+    never = controls.never_of(owner.user_pk)
+    refused = {text for text in texts if never_kept(never, [text], "user") or never_kept(never, [text], "note")}
+    return refused | {
         text
         for rows in (corrected, hidden)
         for text in rows.order_by().filter(text__in=texts).values_list("text", flat=True)

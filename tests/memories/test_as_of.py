@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts import controls
 from accounts.audit import Actor
 from core.network.model_endpoint import ModelAddress
 from core.times import isoformat
@@ -223,6 +224,21 @@ def test_a_former_text_that_another_memory_lost_does_not_come_back(
     take_away(alice, copy_id, clock)
     assert then(alice, memory_id, before) == "the river is long"
     assert "4711" not in everything(alice, memory_id, before)
+
+
+def test_a_former_text_does_not_come_back_that_is_of_a_deleted_session_or_never_remembered(
+    alice: Person, clock: Clock
+) -> None:
+    memory_id, other_id = store(alice, SECRET, external_id="s"), store(alice, "My insulin is blue", external_id="t")
+    store(alice, SECRET, session_id="chat:c1", agent_id="other")
+    before = clock.mark()
+    store(alice, "the river is long", 200, external_id="s")
+    store(alice, "My pen is blue", 200, external_id="t")
+    assert (then(alice, memory_id, before), then(alice, other_id, before)) == (SECRET, "My insulin is blue")
+    call(alice, "delete", "/sessions/chat:c1")
+    controls.set_never(alice.user_pk, words=["insulin"], actor=Actor.command("tests"))
+    assert "4711" not in everything(alice, memory_id, before)
+    assert "insulin" not in everything(alice, other_id, before)
 
 
 def test_a_superseded_copy_is_deleted_with_a_memory_and_restored_with_it(alice: Person, clock: Clock) -> None:
