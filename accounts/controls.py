@@ -1,4 +1,4 @@
-"""What a person lets the gateway keep: which sources are paused, since when, and who paused them.
+"""Control over remembering: which sources a person paused, since when, and who paused them.
 
 Anyone with the scope can tighten controls. Only the person loosens them, on pages that the application opened with the
 provisioning token: a key that could loosen them would let an agent undo what its user wants.

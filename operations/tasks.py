@@ -68,7 +68,7 @@ def clean_up(run: Round) -> int:
 
 @periodic(every=INCOGNITO_EVERY, when=lambda: incognito.ended(timezone.now()).exists(), at_start=True)
 def purge_incognito(_run: Round) -> None:
-    """Purge the incognito sessions that have ended, also while the clock is in doubt: they must not stay."""
+    """Purge the incognito sessions that have ended, also after a jump of the clock."""
     incognito.purge_ended()
 
 

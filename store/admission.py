@@ -33,7 +33,7 @@ Reason = Literal["paused", "never"]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a caller wants to have kept: a message, a fact or a file.
+    """A text that a caller wants to have kept: a message, a fact or a file.
 
     `role` is that of a message, empty for others. `at_ms` is the time that it says (Unix milliseconds), None for the
     present. `text` is all that it says; of what has no text, something that identifies it. `others` are the texts that
@@ -129,7 +129,7 @@ def require(user_pk: UUID, offer: Offer) -> None:
 
 
 def is_held(prefix: str = "") -> Q:
-    """Return the condition on sessions of which nothing goes to a model or remote: incognito, or of a paused source.
+    """Return the condition on sessions that no model and no remote gets: incognito ones, and those of a paused source.
 
     `prefix` leads from a row to its session, such as "session__".
     """

@@ -182,7 +182,7 @@ NeverTopic = Literal["health", "money", "religion", "politics", "sexuality", "lo
 
 
 class ControlsBody(AuthenticatedBody):
-    """What to limit. Fields that are absent stay as they are."""
+    """Limits to set. Fields that are absent stay as they are."""
 
     paused: list[PausedSource] | None = Field(
         None,
@@ -219,7 +219,7 @@ class PauseView(BaseModel):
 
 
 class ControlsView(BaseModel):
-    """What the person lets the gateway keep."""
+    """The controls of a person over remembering."""
 
     paused: list[PausedSource] = Field(description="The sources that are paused.", examples=[["chats"]])
     pauses: list[PauseView] = Field(description="The pauses, with their times.")

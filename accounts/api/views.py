@@ -121,7 +121,7 @@ class KeyViewSet(ViewSet):
 
 @extend_schema(tags=["users"])
 class ControlsViewSet(ViewSet):
-    """What the person lets the gateway keep. A key can only tighten it."""
+    """The controls of a person over remembering. A key can only tighten them."""
 
     scopes = dict.fromkeys(("retrieve", "tighten"), CONTROLS)
 

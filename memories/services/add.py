@@ -122,12 +122,11 @@ class AddCommand:
 def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> AddResult:
     """Send messages to the engine and attach their files to the session.
 
-    Texts are cleaned (`hygiene`), and what the user's controls refuse is left out. Messages without content, and those
-    that the session has already (`resends`), are skipped. Messages of participants are the caller's memories. A file
-    whose address is not allowed, or that cannot be read, is kept as text. A refused call leaves neither a row nor a
-    file. Raises: `InvalidInput` for an unknown sender and for refused addresses, `TooLarge` and `UnsupportedType` for a
-    file, `NotFound` and `Conflict` for the session, `NoSpace`, `Unauthenticated` for a user who is erased meanwhile,
-    and the engine's errors.
+    Texts are cleaned (`hygiene`). Messages that the user's controls refuse are left out; those without content, and
+    those that the session has already (`resends`), are skipped. A file whose address is not allowed, or that cannot be
+    read, is kept as text. A refused call leaves neither a row nor a file. Raises: `InvalidInput` for an unknown sender
+    and for refused addresses, `TooLarge` and `UnsupportedType` for a file, `NotFound` and `Conflict` for the session,
+    `NoSpace`, `Unauthenticated` for a user who is erased meanwhile, and the engine's errors.
     """
     cleaned, redacted = _cleaned(command)
     if command.incognito:

@@ -1,4 +1,4 @@
-"""What is remembered of a person: they pause and resume it here, by source, and see who changed it."""
+"""The page on which a person pauses and resumes remembering, by source, and sees who changed it."""
 
 from typing import Final
 

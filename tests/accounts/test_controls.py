@@ -1,4 +1,4 @@
-"""What a person lets the gateway keep: who can tighten and loosen it, and what is remembered of a pause."""
+"""Control over remembering: who can tighten and loosen it, and what is kept of a pause."""
 
 from __future__ import annotations
 

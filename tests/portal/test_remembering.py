@@ -73,7 +73,7 @@ def test_a_key_opens_pages_that_only_pause(alice: Person) -> None:
     assert paused(alice) == list(controls.SOURCES)
 
 
-def test_nobody_else_resumes(alice: Person, bob: Person, settings: Any) -> None:
+def test_keys_tokens_operators_and_used_links_resume_nothing(alice: Person, bob: Person, settings: Any) -> None:
     """Keys, tokens, agents, operators, other people, used links and forms of other pages: all are refused."""
     controls.set_paused(alice.user_pk, controls.SOURCES, actor=ACTOR)
     user = MemoryUser.objects.get(pk=alice.user_pk)

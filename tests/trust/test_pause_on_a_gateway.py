@@ -113,7 +113,7 @@ def person(tmp_path_factory: pytest.TempPathFactory, remote: StubUpstream) -> It
 
 
 def places_of(server: RunningServer, word: str) -> list[str]:
-    """Where a word is: files of the gateway with it, also in the database and its log, upper and lower case."""
+    """Return the files of the gateway that hold a word, also its database and log, in upper or lower case."""
     wanted = word.encode()
     found = [path for path in server.data_dir.rglob("*") if path.is_file() and wanted in path.read_bytes().lower()]
     return [str(path.relative_to(server.data_dir)) for path in found]

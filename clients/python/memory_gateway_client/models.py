@@ -1012,6 +1012,27 @@ class NewPortalLink(Model):
     """The seconds for which the opened pages can be used."""
 
 
+class PauseView(Model):
+    """A pause that lasts."""
+
+    source: str
+    """`chats`: messages. `files`: uploads, registered files and files in messages. `agents`: facts that applications,
+    agents and operators store, and what agents change."""
+    since: datetime
+    """When it began."""
+    by: str
+    """Who began it: the person on their own pages, or an API key with the scope `controls`."""
+
+
+class ControlsView(Model):
+    """The controls of a person over remembering."""
+
+    paused: list[str]
+    """The sources that are paused."""
+    pauses: list[PauseView]
+    """The pauses, with their times."""
+
+
 class AuditActor(Model):
     """The actor. Operators have a role and a number that stays; their name only if an administrator entered one."""
 
