@@ -440,7 +440,13 @@ class MemoryViewSet(ViewSet):
             try:
                 stored = _store(principal, body, before=before)
             except NotKept as error:
-                nothing = {"memory": None, "action": "refused", "similar": [], "replaces": [], "stored": 0}
+                nothing: dict[str, Any] = {
+                    "memory": None,
+                    "action": "refused",
+                    "similar": [],
+                    "replaces": [],
+                    "stored": 0,
+                }
                 return Response(nothing | error.members)
             etag = etag_of(_memory(owner.user_pk, _ref_of(stored.memory)))
         similar = rendering.similar(stored.similar) if SEARCH in principal.scopes else []
