@@ -1,4 +1,4 @@
-"""The queues: what waits for the judgement of a person, each counted and linked to the list that shows it."""
+"""The queues: what waits for the judgment of a person, each counted and linked to the list that shows it."""
 
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
