@@ -21,7 +21,8 @@ class Command(serve.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         plan = self.plan(**options)
         listener = serving.listen(plan)
-        preparation.run_apart(partial(_prepare, plan, port=listener.getsockname()[1]))
+        prepare = partial(_prepare, plan, port=listener.getsockname()[1])
+        preparation.run_apart(prepare, loads_application=plan.workers == 1 and not plan.reload)
         serving.require_local_model()
         serving.run(plan, listener)
 
