@@ -7,7 +7,7 @@ loses and delays nothing here.
 
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.db import transaction
@@ -52,7 +52,13 @@ class AttachedEngine(EmbeddedEngine):
 
     @engine_call
     def add(
-        self, owner: Owner, session_id: str, messages: Sequence[Message], *, expires_at: NewExpiry = KEPT
+        self,
+        owner: Owner,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        expires_at: NewExpiry = KEPT,
+        check: Callable[[], None] = lambda: None,
     ) -> AddResult:
         """Store messages, which are sent later. A message that was stored before a remote was attached is not sent.
 
@@ -68,6 +74,7 @@ class AttachedEngine(EmbeddedEngine):
             new = [one.draft for parts in drafts.values() for one in parts if one.draft is not None]
             writes.note_expiry(owner, new, expires_at)
             session = remote_sessions.claim(owner, session_id)
+            check()
             sessions.set_expiry(session, expires_at)
             known = outbox.known(session, named)
             stored = _store(owner, session, {one: parts for one, parts in drafts.items() if one not in known})

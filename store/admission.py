@@ -51,15 +51,23 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The positions of refused offers, each with its reason. `is_paused`: the person has paused one of the sources."""
+    """The positions of refused offers, each with its reason. `is_paused`: the person has paused one of the sources.
+
+    `limits` is what the person allowed then.
+    """
 
     refused: Mapping[int, Reason] = field(default_factory=dict)
     is_paused: bool = False
+    limits: object = None
 
     @property
     def counts(self) -> dict[str, int]:
         """Return how many offers were refused, by reason."""
         return dict(Counter(self.refused.values()))
+
+
+class ControlsChanged(Exception):
+    """What was admitted must be admitted again: the person has changed their controls before it was stored."""
 
 
 class NotKept(GatewayError):
@@ -93,6 +101,12 @@ class _Limits:
         """The pauses, ended ones too."""
         return list(Pause.objects.filter(user=self.row.pk))
 
+    @property
+    def as_told(self) -> object:
+        """What is paused and never remembered, to be compared."""
+        paused = sorted(pause.source for pause in self.pauses if pause.ended_at is None)
+        return [paused, self.row.words, self.row.topics]
+
     def digest(self, offer: Offer) -> str:
         return controls.digest_of(self.row.salt, offer.role, offer.text)
 
@@ -118,14 +132,26 @@ def admit(user_pk: UUID, offers: Sequence[Offer]) -> Admission:
         are_bodies_private.set(True)
     sources = {offer.source for offer in offers}
     is_paused = any(pause.ended_at is None and pause.source in sources for pause in limits.pauses)
-    return Admission(refused, is_paused)
+    return Admission(refused, is_paused, limits.as_told)
 
 
-def require(user_pk: UUID, offer: Offer) -> None:
-    """Raise `NotKept` for an offer that must not be kept."""
+def require_unchanged(user_pk: UUID, admission: Admission) -> None:
+    """Raise `ControlsChanged` if the controls are not those of the admission. Call in the transaction that stores.
+
+    Files are read in between, which takes long: a person who pauses meanwhile must not find them stored afterwards.
+    One SQL statement without controls, two with them.
+    """
+    row = Controls.objects.filter(pk=user_pk).first()
+    if (None if row is None else _Limits(row).as_told) != admission.limits:
+        raise ControlsChanged
+
+
+def require(user_pk: UUID, offer: Offer) -> Admission:
+    """Return the admission of an offer. Raises: `NotKept` if it must not be kept."""
     admission = admit(user_pk, [offer])
     if admission.refused:
         raise NotKept(admission)
+    return admission
 
 
 def is_held(prefix: str = "") -> Q:

@@ -132,10 +132,17 @@ class Engine(Protocol):
     """"embedded" or "remote", for pages and metrics."""
 
     def add(
-        self, owner: Owner, session_id: str, messages: Sequence[Message], *, expires_at: NewExpiry = KEPT
+        self,
+        owner: Owner,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        expires_at: NewExpiry = KEPT,
+        check: Callable[[], None] = lambda: None,
     ) -> AddResult:
         """Append messages to the session's buffer. Equal (session, sender, role, time, content) is one message.
 
+        `check` is called in the transaction that stores them, and may raise.
         `expires_at` is when the session expires. An address that cannot be read is kept as text, unless it is the file
         of a resource's session. Raises: `EngineRefused` for a deleted session.
         """

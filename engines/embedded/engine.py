@@ -50,7 +50,13 @@ class EmbeddedEngine(MemoryTable):
 
     @engine_call
     def add(
-        self, owner: Owner, session_id: str, messages: Sequence[Message], *, expires_at: NewExpiry = KEPT
+        self,
+        owner: Owner,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        expires_at: NewExpiry = KEPT,
+        check: Callable[[], None] = lambda: None,
     ) -> AddResult:
         """Append messages, searchable at once. Documents are fetched and read before the transaction begins.
 
@@ -77,7 +83,7 @@ class EmbeddedEngine(MemoryTable):
                     drafts.append(ingest.as_text(part))
                 else:
                     read += [part] if part.item and part.item.uri else []
-        self._append(owner, session_id, drafts, read, expires_at)
+        self._append(owner, session_id, drafts, read, expires_at=expires_at, check=check)
         return AddResult(
             "accumulated",
             len(messages),
@@ -111,13 +117,16 @@ class EmbeddedEngine(MemoryTable):
         session_id: str,
         drafts: Sequence[writes.Draft],
         described: Sequence[ingest.Part],
+        *,
         expires_at: NewExpiry = KEPT,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Append to a session, and remove the descriptions of these parts."""
         former = [ingest.description_id(part) for part in described]
         with transaction.atomic():
             writes.note_expiry(owner, drafts, expires_at)
             session = sessions.locked(owner, session_id)
+            check()
             sessions.set_expiry(session, expires_at)
             if former:
                 writes.remove(owner, list(Memory.objects.filter(owned_by(owner), memory_id__in=former)))

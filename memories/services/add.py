@@ -2,10 +2,11 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
@@ -44,7 +45,7 @@ from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota
 from store import sessions
-from store.admission import Offer, admit, texts_in
+from store.admission import Admission, ControlsChanged, Offer, admit, require_unchanged, texts_in
 from store.models import Session, State, owned_by, owner_columns
 from store.port import AddResult, Engine, FileReading, FlushResult, Skipped
 from store.types import KEPT, ContentItem, Message, NewExpiry, Owner, Role
@@ -132,16 +133,23 @@ def add(owner: Owner, command: AddCommand, *, engine: Engine | None = None) -> A
     if command.incognito:
         require_own_session(owner, command.session_id)
         incognito.begin(owner, command.session_id)
-    admitted, refusal = _admitted(owner, cleaned)
+    admitted, refusal, admission = _admitted(owner, cleaned)
     if admitted.messages:
-        result = replace(_store(owner, admitted, engine), redacted=dict(redacted))
+        check = partial(require_unchanged, owner.user_pk, admission)
+        try:
+            result = replace(_store(owner, admitted, engine, check), redacted=dict(redacted))
+        except ControlsChanged:
+            return add(owner, command, engine=engine)
     else:
         result = AddResult("accumulated", 0, uuid4().hex)
     return replace(result, message_count=len(cleaned.indexes), thoughts=command.thoughts, **refusal)
 
 
-def _store(owner: Owner, command: AddCommand, engine: Engine | None) -> AddResult:
-    """Send cleaned messages to the engine, those of incognito sessions to the one here. Raises: as `add`."""
+def _store(owner: Owner, command: AddCommand, engine: Engine | None, check: Callable[[], None]) -> AddResult:
+    """Send cleaned messages to the engine, those of incognito sessions to the one here.
+
+    Raises: as `add` and `check`.
+    """
     not_allowed, session = _check(owner, command)
     engine = local_engine() if session and incognito.extend(session) else engine or get_engine()
     skipped = _skipped(command, session)
@@ -181,7 +189,7 @@ def _store(owner: Owner, command: AddCommand, engine: Engine | None) -> AddResul
         )
     if messages:
         with _stored(owner, inline):
-            result = engine.add(owner, command.session_id, messages, expires_at=command.expires_at)
+            result = engine.add(owner, command.session_id, messages, expires_at=command.expires_at, check=check)
     else:
         _set_expiry(session, command.expires_at)
         result = AddResult("accumulated", 0, uuid4().hex)
@@ -207,8 +215,8 @@ def _store(owner: Owner, command: AddCommand, engine: Engine | None) -> AddResul
     )
 
 
-def _admitted(owner: Owner, command: AddCommand) -> tuple[AddCommand, dict[str, Any]]:
-    """Return the call without what the user's controls refuse, and the fields of the result that count it.
+def _admitted(owner: Owner, command: AddCommand) -> tuple[AddCommand, dict[str, Any], Admission]:
+    """Return the call without what the user's controls refuse, fields of the result that count it, and the admission.
 
     A message stays without a refused file, unless nothing else is in it.
     """
@@ -222,7 +230,7 @@ def _admitted(owner: Owner, command: AddCommand) -> tuple[AddCommand, dict[str, 
     offers += [_offer_of_file(command.messages[position], place) for position, place in places]
     admission = admit(owner.user_pk, offers)
     if not admission.refused:
-        return command, {"is_paused": admission.is_paused}
+        return command, {"is_paused": admission.is_paused}, admission
     first_file = len(command.messages)
     files_out = {places[one - first_file] for one in admission.refused if one >= first_file}
     kept = []
@@ -241,11 +249,12 @@ def _admitted(owner: Owner, command: AddCommand) -> tuple[AddCommand, dict[str, 
         position = one if one < first_file else places[one - first_file][0]
         reasons.setdefault(reason, set()).add(command.index_of(position))
     admitted = replace(command, messages=tuple(kept))
-    return admitted, {
+    counts = {
         "refused": {reason: len(indexes) for reason, indexes in reasons.items()},
         "left_out": len(command.indexes - admitted.indexes),
         "is_paused": admission.is_paused,
     }
+    return admitted, counts, admission
 
 
 def _offer(owner: Owner, message: NewMessage, participants: Mapping[str, str | None]) -> Offer:

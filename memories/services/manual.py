@@ -7,7 +7,8 @@
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
@@ -17,7 +18,7 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from core.errors import DeletedByPerson, InvalidInput, NotFound
+from core.errors import Conflict, DeletedByPerson, InvalidInput, NotFound
 from core.events import publish
 from core.ids import check_name
 from core.messages import Translatable as _
@@ -30,7 +31,7 @@ from memories.services.hygiene import is_visible, masked, own_data, own_text
 from memories.services.lookup import MemoryRef, check_expiry, require_open, require_own_session
 from memories.services.zones import offset_of, zone_of_user
 from store import browse, expiry, sessions, writes
-from store.admission import Offer, require, texts_in
+from store.admission import ControlsChanged, Offer, require, require_unchanged, texts_in
 from store.categories import CATEGORIES, TABS, tab_of
 from store.cover import is_attached
 from store.derived_memories import queue_comparison
@@ -137,10 +138,11 @@ def store_fact(
     fact = replace(fact, session_id=fact.session_id or f"memory_edit:{owner.session_name}")
     _check(fact)
     require_own_session(owner, fact.session_id)
-    require(owner.user_pk, fact.offer)
+    admission = require(owner.user_pk, fact.offer)
     near: Sequence[Memory] = ()
-    with database_errors(), transaction.atomic():
+    with _refusing_what_changed(owner, fact), database_errors(), transaction.atomic():
         lookup.lock_user(owner.user_pk)
+        require_unchanged(owner.user_pk, admission)
         known = _known(owner, fact, source)
         older = _of_external_id(owner, known)
         if with_similar or not fact.external_id:
@@ -156,6 +158,16 @@ def store_fact(
             _remember(owner, fact, source, known, stored)
     others = [one for one in near if one.memory_id != stored.memory_id]
     return StoredFact(stored, action, others[:MAX_SIMILAR], dict(redacted))
+
+
+@contextmanager
+def _refusing_what_changed(owner: Owner, fact: NewFact) -> Iterator[None]:
+    """Ask again what the user's controls refuse if they change inside the block. Raises: `NotKept`, `Conflict`."""
+    try:
+        yield
+    except ControlsChanged:
+        require(owner.user_pk, fact.offer)
+        raise Conflict(_("The person has changed their controls meanwhile. Send the request again.")) from None
 
 
 def add_by_hand(

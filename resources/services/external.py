@@ -95,6 +95,7 @@ def _record_registration(principal: Principal, owner: Owner, registration: Regis
     """
     with transaction.atomic():
         user = lock_caller(owner.user_pk, owner.user_id)
+        require_not_paused(owner.user_pk, "files")
         known = _interrupted(owner) or queries.registered(owner, registration.source_uri, registration.sha256)
         if known:
             require_not_in_trash(known)

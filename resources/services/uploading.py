@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from accounts.controls import require_not_paused
+from accounts.controls import Paused, require_not_paused
 from accounts.services import lock_caller
 from core.background.tasks import wait
 from core.errors import Conflict, NoSpace, Unauthenticated
@@ -108,13 +108,14 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
         with transaction.atomic():
             # The lock serializes quota checks of one user's concurrent uploads.
             resource.user = lock_caller(owner.user_pk, owner.user_id)
+            require_not_paused(owner.user_pk, "files")
             require_quota(owner.user_pk, incoming.size_bytes)
             resource.save(force_insert=True)
             resource.new_attachment().save()
             subject = resource.resource_id
             record(actor, "resource.upload", subject, user_id=owner.user_id)
             publish("resource.created", owner.user_pk, **resource.event_data)
-    except (IntegrityError, NoSpace, Unauthenticated):
+    except (IntegrityError, NoSpace, Unauthenticated, Paused):
         # After any other failure the row may exist. If it does not, the worker removes the file.
         stored_files().undo_put(incoming.path, resource.file_key)
         raise

@@ -23,9 +23,11 @@ from core.errors import InvalidInput
 from core.times import to_ms
 from engines.embedded.extraction import due_extractions
 from memories.models import LoggedSearch
+from memories.services import add as add_service
 from memories.services import search_log
 from operations.archives.import_ import import_archive
 from resources.models import Attachment, Resource
+from store import admission
 from store.models import Memory, PendingEmbedding, PendingExtraction, Session
 from store.vectors import fill
 from tests.agents.mcp.test_tools import Agent
@@ -244,3 +246,29 @@ def test_keys_of_applications_only_tighten(alice: Person) -> None:
         assert "provisioning token" in refused.json()["detail"]
     assert client.get("/users/me/controls").json()["paused"] == ["chats"]
     assert client.put("/users/me/controls", {"paused": ["thoughts"]}, "application/json").status_code == 422
+
+
+def test_a_pause_between_admission_and_storing_refuses(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = message(f"I live in {WORD}.")
+
+    def pausing(service: Any) -> Any:
+        asked = service.admit
+
+        def admit(*args: Any) -> Any:
+            admission = asked(*args)
+            pause(alice)
+            return admission
+
+        return admit
+
+    for service in (add_service, admission):
+        with monkeypatch.context() as patched:
+            patched.setattr(service, "admit", pausing(service))
+            if service is add_service:
+                answer = add(alice, said)
+            else:
+                answer = call(alice, "post", "/memories", text=said["content"])
+        assert (answer["stored"], answer["paused"], answer["refused"]) == (0, True, {"paused": 1})
+        resume(alice)
+        assert add(alice, said)["refused"] == {"paused": 1}, "its digest is known"
+        assert texts() == []
