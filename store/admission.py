@@ -154,6 +154,15 @@ def require(user_pk: UUID, offer: Offer) -> Admission:
     return admission
 
 
+def require_correction(user_pk: UUID, offer: Offer, *, is_of_person: bool) -> None:
+    """Raise `NotKept` for a correction that must not be kept. A pause does not refuse those of the person."""
+    if not is_of_person:
+        require(user_pk, offer)
+    elif is_never_kept(controls.never_of(user_pk), offer):
+        are_bodies_private.set(True)
+        raise NotKept(Admission({0: "never"}))
+
+
 def is_held(prefix: str = "") -> Q:
     """Return the condition on sessions that no model and no remote gets: incognito ones, and those of a paused source.
 

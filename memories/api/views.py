@@ -35,7 +35,7 @@ from accounts.bound_keys import agent_of
 from accounts.expiry import days_of
 from accounts.models import IdempotencyKey, Principal
 from accounts.profile_entries import ProfileEntry, Question
-from accounts.scopes import ADD, DECIDE, SEARCH
+from accounts.scopes import ACCOUNT, ADD, DECIDE, SEARCH
 from core import pagination
 from core.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from core.localization import language_headers, language_of, localized
@@ -62,7 +62,7 @@ from memories.services.manual import Source, StoredFact, store_fact
 from memories.services.search_log import logged_search
 from memories.services.zones import as_of_time, filters_now, unknown_zone
 from remote import queries as remote
-from store.admission import NotKept, answer_of
+from store.admission import NotKept, Offer, answer_of, require_correction, texts_in
 from store.models import Memory
 from store.types import KEPT, Owner, StoredMemory
 
@@ -266,6 +266,10 @@ class MemoryViewSet(ViewSet):
         read, actor = partial(_memory, principal.user_pk, ref), Actor.key(principal)
         copies: dict[str, Any] = {}
         override = None
+        text, labels = (values and values.text) or "", body.labels()
+        if text or labels:
+            offer = Offer("agents", text, others=tuple(texts_in(labels)))
+            require_correction(principal.user_pk, offer, is_of_person=ACCOUNT in principal.scopes)
         with if_unchanged(request, read, is_read_after=True):
             if values and body.copies:
                 override, copy_ids, _changes = decisions.override_copies(
@@ -276,7 +280,7 @@ class MemoryViewSet(ViewSet):
                 override = decisions.override(principal.user_pk, ref, values, actor=actor)
             if (expires_at := given_expiry(body)) is not KEPT:
                 decisions.set_expiry(principal.user_pk, ref, expires_at, actor=actor)
-            if labels := body.labels():
+            if labels:
                 decisions.set_labels(principal.user_pk, ref, labels, actor=actor)
             etag = etag_of(read())
         override_id = override and override.override_id

@@ -169,6 +169,20 @@ def test_agents_cannot_write_it_by_a_correction_or_into_a_profile(alice: Person)
     assert WORD not in alice.client.get("/api/v1/memories/user").content.decode().lower()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"override_text": "Alice likes Zanzibar"}, {"tags": ["zanzibar"]}, {"metadata": {"trip": {"to": "Zanzibar"}}}],
+)
+def test_no_key_writes_it_by_a_correction(alice: Person, change: dict[str, Any]) -> None:
+    memory_id = call(alice, "post", "/memories", status=201, text="Alice likes tea")["memory"]["id"]
+    never(alice, WORD)
+    refused = call(alice, "patch", f"/memories/{memory_id}", status=403, **change)
+    assert (refused["code"], refused["refused"]) == ("not_kept", {"never": 1})
+    assert call(alice, "patch", f"/memories/{memory_id}", override_text="Alice likes coffee")
+    memory = Memory.objects.get()
+    assert (memory.text, memory.payload) == ("Alice likes coffee", {})
+
+
 def test_matching_passages_of_a_file_are_skipped_and_counted(alice: Person) -> None:
     never(alice, WORD, topics=["money"])
     pages = [f"Chapter {number}. {'The garden is green. ' * 60}" for number in range(6)]

@@ -248,6 +248,18 @@ def test_keys_of_applications_only_tighten(alice: Person) -> None:
     assert client.put("/users/me/controls", {"paused": ["thoughts"]}, "application/json").status_code == 422
 
 
+def test_a_key_of_an_agent_writes_nothing_new_by_a_correction(alice: Person) -> None:
+    memory_id = call(alice, "post", "/memories", status=201, text="Likes tea")["memory"]["id"]
+    pause(alice)
+    key = services.issue_key(alice.user_pk, actor=ACTOR, granted=["search", "decide"], agent_id="helper").plaintext
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    refused = client.patch(f"/memories/{memory_id}", {"override_text": f"Lives in {WORD}"}, "application/json")
+    assert (refused.status_code, refused.json()["paused"]) == (403, True), refused.content
+    assert texts() == ["Likes tea"]
+    call(alice, "patch", f"/memories/{memory_id}", override_text="Likes coffee")
+    assert texts() == ["Likes coffee"]
+
+
 def test_a_pause_between_admission_and_storing_refuses(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     said = message(f"I live in {WORD}.")
 
