@@ -23,6 +23,7 @@ from engines.embedded.extraction_prompts import CATEGORY_OF, MAX_REPLACED, Extra
 from engines.embedded.extraction_windows import Window, role_of
 from engines.embedded.ingest import MAX_SPEAKER_CHARS
 from store import expiry, writes
+from store.admission import never_kept_of
 from store.categories import TABS
 from store.derived_memories import can_be_superseded, supersede
 from store.models import IS_LIVE, Memory, Session, State, owned_by
@@ -162,10 +163,12 @@ def _row(
 
 
 def _new(owner: Owner, drafts: Sequence[_Draft], known: Sequence[Memory]) -> list[_Draft]:
-    """Return the drafts without stored memories and texts that the user deleted.
+    """Return the drafts without stored memories and texts that the user deleted or wants never remembered.
 
     Memories that were superseded or hidden with their source are removed and stored as new ones.
     """
+    refused = never_kept_of(owner.user_pk, [one.memory.text for one in drafts], source="agents") if drafts else set()
+    drafts = [one for place, one in enumerate(drafts) if place not in refused]
     if not drafts:
         return []
     ids = [one.memory.memory_id for one in drafts]

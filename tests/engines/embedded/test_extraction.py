@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from django.utils import timezone
 
+from accounts import controls
 from accounts.audit import Actor
 from core.background.model_calls import MAX_REFUSALS
 from core.background.tasks import Round
@@ -243,6 +244,14 @@ def test_equal_memories_are_stored_once(engine: EmbeddedEngine, alice: Person, l
         remember(engine, alice.owner, "I live in Oslo", session=session)
     run_extractions()
     assert derived_texts(alice) == ["Alice lives in Oslo."]
+
+
+def test_what_is_never_remembered_is_not_derived(engine: EmbeddedEngine, alice: Person, llm: StubLlm) -> None:
+    llm.extract = model_answer(derived("Alice takes insulin.", 1), derived("Alice likes tea.", 1))
+    remember(engine, alice.owner, "I take my medicine with tea")
+    controls.set_never(alice.user_pk, words=["insulin"], actor=Actor.command("tests"))
+    run_extractions()
+    assert derived_texts(alice) == ["Alice likes tea."]
 
 
 def test_a_superseded_memory_may_be_derived_again(engine: EmbeddedEngine, alice: Person, llm: StubLlm) -> None:
