@@ -67,7 +67,7 @@ class Admission:
 
 
 class ControlsChanged(Exception):
-    """What was admitted must be admitted again: the person has changed their controls before it was stored."""
+    """A change of the controls between an admission and its storing: what was admitted must be admitted again."""
 
 
 class NotKept(GatewayError):
@@ -103,7 +103,7 @@ class _Limits:
 
     @property
     def as_told(self) -> object:
-        """What is paused and never remembered, to be compared."""
+        """Everything that is paused or never remembered, to be compared."""
         paused = sorted(pause.source for pause in self.pauses if pause.ended_at is None)
         return [paused, self.row.words, self.row.topics]
 

@@ -125,7 +125,7 @@ def _write(batch: list[_Search]) -> int:
 
 
 def _incognito_chats(searches: list[_Search]) -> set[tuple[UUID, str]]:
-    """Return the incognito sessions, ended ones too, of which searches name the conversation. At most one statement."""
+    """Return the incognito sessions, ended ones too, whose conversations searches name. At most one statement."""
     named = {(one.owner.user_pk, name) for one in searches for name in _session_ids(one)}
     if not named:
         return set()
