@@ -29,7 +29,7 @@ _SLOTS: Final = threading.BoundedSemaphore(4)
 
 @dataclass(frozen=True, slots=True)
 class ClientDocument:
-    """What a document says of its application."""
+    """The name and the redirect addresses of an application."""
 
     name: str
     redirect_uris: Sequence[str]

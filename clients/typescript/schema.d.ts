@@ -257,7 +257,7 @@ export interface paths {
         head?: never;
         /**
          * Override a memory
-         * @description Replace the text, the category or the importance of a memory, or set when it expires.
+         * @description Replace the text, the category or the importance of a memory, its tags or metadata, or when it expires.
          *
          *     The original text stays in its history.
          */
@@ -779,6 +779,30 @@ export interface paths {
          */
         get: operations["list_audit_events"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/expiry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the defaults of expiry
+         * @description Get after how many days memories expire that name no time.
+         */
+        get: operations["get_expiry"];
+        /**
+         * Replace the defaults of expiry
+         * @description Set after how many days memories expire that are stored from now on and name no time.
+         */
+        put: operations["put_expiry"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1898,6 +1922,53 @@ export interface components {
              *     ]
              */
             residue: string[];
+        };
+        /**
+         * ExpiryBody
+         * @description The defaults of the caller, in the place of the former ones.
+         */
+        ExpiryBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Days
+             * @description After how many days new memories expire, by category, or `tag:` and a tag; the earliest counts. Empty: no defaults.
+             * @example {
+             *       "full_context_user": 90,
+             *       "tag:draft": 7
+             *     }
+             */
+            days: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * ExpiryOut
+         * @description After how many days memories expire that name no time.
+         */
+        ExpiryOut: {
+            /**
+             * Days
+             * @description The caller's defaults, by category, or `tag:` and a tag.
+             * @example {
+             *       "full_context_user": 90,
+             *       "tag:draft": 7
+             *     }
+             */
+            days: {
+                [key: string]: number;
+            };
+            /**
+             * Installation
+             * @description The defaults of the gateway, which count too: of several the earliest.
+             * @example {}
+             */
+            installation: {
+                [key: string]: number;
+            };
         };
         /**
          * Explanation
@@ -3291,7 +3362,7 @@ export interface components {
         };
         /**
          * OverrideBody
-         * @description The parts of a memory to override: one of `override_text`, `category`, `importance`; or when it expires.
+         * @description The parts of a memory to override: one of `override_text`, `category`, `importance`; or what else changes.
          */
         PatchedOverrideBodyRequest: {
             /**
@@ -3336,6 +3407,18 @@ export interface components {
              */
             expires_at?: string | null;
             /**
+             * Tags
+             * @description The new tags, in the place of the former; null for none. Absent: as before. No undo ends it.
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description The new metadata, in the place of the former; null for none. Absent: as before.
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
              * Copies
              * @description True overrides its copies too. Copies are memories of the same text, sender and role, which searches show as one. Default: `false`.
              */
@@ -3348,6 +3431,10 @@ export interface components {
             importance: number;
         } | {
             expires_at: string | null;
+        } | {
+            tags: unknown[] | null;
+        } | {
+            metadata: Record<string, never> | null;
         };
         /**
          * UserMemoryPatch
@@ -8573,6 +8660,80 @@ export interface operations {
             400: components["responses"]["400"];
             401: components["responses"]["401"];
             403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    get_expiry: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The defaults, with an `ETag`. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExpiryOut"];
+                };
+            };
+            /** @description `If-None-Match` names the current ETag. The response has no body. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            412: components["responses"]["412"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    put_expiry: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExpiryBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The defaults from now on. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExpiryOut"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];

@@ -55,8 +55,8 @@ _OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 class MemoryGatewayStore(BaseStore):
     """A store whose items are memories of the client's user, in the application `langgraph`.
 
-    A `ttl` in minutes becomes the expiry of the memory, which its person sees. `index=False` keeps an item out of
-    queries; a list of fields indexes the whole value. Memories cannot keep these, which raise `NotImplementedError`:
+    A `ttl` is the memory's expiry. `index=False` keeps an item out of queries; a list of fields indexes the whole
+    value. Memories cannot keep these, which raise `NotImplementedError`:
 
     - values whose JSON has more than 100,000 characters
     - names with more than 116 characters (labels, a period between two of them, and the key), or with unprintable ones

@@ -1076,7 +1076,7 @@ class AuditEventOut(Model):
 
 
 class ExpiryOut(Model):
-    """After how many days memories without a time of their own expire."""
+    """After how many days memories expire that name no time."""
 
     days: dict[str, int]
     """The caller's defaults, by category, or `tag:` and a tag."""

@@ -23,7 +23,7 @@ class ExpiryBody(AuthenticatedBody):
 
 
 class ExpiryOut(BaseModel):
-    """After how many days memories without a time of their own expire."""
+    """After how many days memories expire that name no time."""
 
     days: dict[str, int] = Field(
         description=f"The caller's defaults, {_NAMES}.", examples=[{"full_context_user": 90, "tag:draft": 7}]

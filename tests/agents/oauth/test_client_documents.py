@@ -154,7 +154,7 @@ def test_a_document_that_is_gone_opens_no_page_after_an_hour(
     assert "status 200, not 404" in consent(client, address, status=400)
 
 
-def test_a_client_that_nobody_connects_is_forgotten(client: Client, publish: Callable[..., str]) -> None:
+def test_a_client_without_a_connection_is_forgotten(client: Client, publish: Callable[..., str]) -> None:
     consent(client, publish())
     OAuthClient.objects.update(expires_at=timezone.now())
     oauth.forget_old(timezone.now())
