@@ -508,14 +508,16 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     frame = _frame(older, newer)
     signs = _signs(wanted, old, new, _Pair(asked, older, newer, frame))
     evidence = _BIAS + sum(EVIDENCE[sign] * present for sign, present in signs.items())
-    if evidence + _PRESUMED * is_about_past(asked) < _LIKELY or not _is_of_one_subject(wanted, old, new, older, newer):
+    is_single = _is_one_thing(old, frame) and not _lacking(wanted, old, new)
+    is_likely = is_single or evidence + _PRESUMED * is_about_past(asked) >= _LIKELY
+    if not is_likely or not _is_of_one_subject(wanted, old, new, older, newer):
         return None
     relation = next(iter(sorted(wanted.topics & new.topics)), " ".join(sorted(wanted.words & new.words)) or "value")
     is_of_speaker = old.others <= new.others | wanted.others
     is_sure = evidence >= _SURE and not (
         signs["lacks a name"] or _OF_EVENT.search(wanted.text) or _is_of_other_thing(wanted, old, new)
     )
-    if is_of_speaker and (is_sure or _is_one_value(old, new, frame)):
+    if is_of_speaker and (is_sure or (is_single and _are_of_one_kind(old, new))):
         return Link(relation, "change" if new.signal else "single value", "high")
     return Link(relation, "same words", "low")
 
@@ -578,10 +580,12 @@ def _is_of_other_thing(wanted: Question, old: Said, new: Said) -> bool:
     return bool(_lacking(wanted, old, new)) and len(shared) * 6 > len(alike)
 
 
-def _is_one_value(old: Said, new: Said, frame: str) -> bool:
-    """Return True for one sentence about a thing of the speaker, with two values of a kind: "My rent is …"."""
-    if old.others or not _IS_ONE.match(fold_in_place(frame)) or _SEVERAL_NOUN.search(frame):
-        return False
+def _is_one_thing(old: Said, frame: str) -> bool:
+    """Return True for one sentence about a thing of the speaker: "My rent is …"."""
+    return not old.others and bool(_IS_ONE.match(fold_in_place(frame))) and not _SEVERAL_NOUN.search(frame)
+
+
+def _are_of_one_kind(old: Said, new: Said) -> bool:
     return bool(old.kinds & new.kinds or (old.names and new.names - old.names))
 
 

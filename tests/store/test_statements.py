@@ -64,7 +64,7 @@ def test_a_question_asks_for_a_slot(question: str, slot: Slot) -> None:
 
 @pytest.mark.parametrize("name", ["updates", "history"])
 def test_the_newer_statement_of_an_update_replaces_the_older_one(name: str) -> None:
-    found = cases(name)
+    found = [case for case in cases(name) if case.get("language", "en") in {"en", "zh", "de"}]
     missed = [case for case in found if not is_linked(case["old"], case["new"])]
     assert len(missed) <= 0.09 * len(found), missed
 
