@@ -189,9 +189,8 @@ def _without(message: Message, unread: Sequence[tuple[ingest.Part, str]]) -> Mes
 
 def _without_files(message: Message) -> Message:
     """Return the message with the names of its files in their place."""
-    return replace(
-        message, content=tuple(item if item.text is not None else item.as_text() for item in message.content)
-    )
+    content = tuple(item if item.text is not None else item.as_text() for item in message.content)
+    return replace(message, content=content)
 
 
 def _store(owner: Owner, session: Session, drafts: Mapping[str, Sequence[_Draft]]) -> dict[str, list[str]]:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from accounts import controls
+from accounts.audit import Actor
 from core.errors import EngineRefused, EngineUnavailable, OutcomeUnknown
 from core.persistence.file_keys import FileKey, file_key
 from core.persistence.files import root
@@ -516,6 +518,19 @@ def test_a_file_in_a_bucket_is_sent_and_sent_again(
     deliver(engine, alice.owner, "r")
     assert [sent["content"][0]["base64"] for sent in sent_messages(stub)] == ["Ynl0ZXM="] * 2
     assert [path for path in storage.rglob("*") if path.is_file()] == []
+
+
+def test_no_file_is_sent_of_a_person_who_wants_something_never_remembered(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, storage: Path
+) -> None:
+    controls.set_never(alice.user_pk, words=["rent"], actor=Actor.command("tests"))
+    for session_id, text in (("chat:c1", b"The rent is 700 euros."), ("resource:alice:r_1", b"Our rents went up.")):
+        file = document(stored(alice, text, "txt"), "text/plain", "notes.txt", "txt")
+        add_and_send(engine, alice.owner, session_id, [Message("alice", "user", NOON, (file,))])
+    sent = sent_messages(stub)
+    assert [item for message in sent for item in message["content"] if "base64" in item or "uri" in item] == []
+    assert "rent" not in str(sent)
+    assert not Memory.objects.filter(text__icontains="rent").exists()
 
 
 def test_a_document_that_everos_cannot_read_is_sent_as_text(
