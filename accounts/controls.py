@@ -118,7 +118,7 @@ def set_paused(user_pk: UUID, sources: Iterable[str], *, is_loosening_allowed: b
 
 
 class Never(NamedTuple):
-    """What is never kept: what has one of the words in any form, and what is about one of the topics."""
+    """The words and topics of texts that are never kept. A text has a word in any form."""
 
     words: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ def never_of(user_pk: UUID) -> Never:
     return Never() if row is None else Never(tuple(row.words), tuple(row.topics))
 
 
-def nevers_of(user_pks: Collection[UUID]) -> dict[UUID, Never]:
+def never_by_user(user_pks: Collection[UUID]) -> dict[UUID, Never]:
     """Return what these users want never remembered, without those who limited nothing. One SQL statement."""
     rows = Controls.objects.filter(pk__in=user_pks)
     found = {row.pk: Never(tuple(row.words), tuple(row.topics)) for row in rows}

@@ -2,7 +2,7 @@
 
 `statements.tsv` holds 300 statements that were written before the lexicons; `others.tsv` some of other writers, out of
 the cases of the benchmark of answers. Do not tune the lexicons to them. `--conversations` names a file of conversations
-(a list of objects with `conversation`, as the retrieval benchmark reads them), whose turns are not labelled: refused
+(a list of objects with `conversation`, as the retrieval benchmark reads them), whose turns are not labeled: refused
 ones count as mistakes unless `judged.tsv` has them, by a digest of their text.
 """
 

@@ -20,7 +20,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from accounts.controls import Never, nevers_of, paused_users
+from accounts.controls import Never, never_by_user, paused_users
 from accounts.models import MemoryUser
 from core.logs import redact_text, request_id
 from memories import queries
@@ -112,7 +112,7 @@ def _write(batch: list[_Search]) -> int:
         counts[cell] += 1
         without_hits[cell] += not one.hits
     without_words = set(paused_users("chats").filter(user__in=existing))  # agents search with what was just said
-    limits, closed = nevers_of(existing), _incognito_chats(found)
+    limits, closed = never_by_user(existing), _incognito_chats(found)
     rows = (
         _row(one, has_words=one.owner.user_pk not in without_words and not _is_refused(one, limits, closed))
         for one in found

@@ -1,4 +1,4 @@
-"""What a person wants never remembered is refused at every interface, counted, and in no log."""
+"""Words and topics that are never remembered are refused at every interface, counted, and in no log."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_matching_passages_of_a_file_are_skipped_and_counted(alice: Person) -> N
     assert texts() == before
 
 
-def test_a_file_of_which_nothing_is_left_is_kept_empty(alice: Person) -> None:
+def test_a_file_without_any_passage_left_is_kept_empty(alice: Person) -> None:
     never(alice, WORD)
     file = SimpleUploadedFile("notes.txt", b"We went to Zanzibar.", "text/plain")
     assert alice.client.post("/resources", {"file": file}).json()["status"] == "empty"
