@@ -197,7 +197,7 @@ def _now(logged: LoggedSearch) -> dict[str, Any]:
     filters = LabFilters(reverse("console:lab"), dict(parse_qsl(urlsplit(address).query)))
     owner = Owner(logged.user_id, logged.user.user_id, logged.app_id, logged.project_id)
     try:
-        command = filters.command()
+        command = filters.command(owner.user_pk)
         # A page that is only looked at calls no language model.
         answer = search(owner, replace(command, method="hybrid") if command.method == "agentic" else command)
     except GatewayError as error:
