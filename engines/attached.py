@@ -68,7 +68,8 @@ class AttachedEngine(EmbeddedEngine):
         named = outbox.by_id(session_id, messages)  # reads files, so before the transaction
         unread: list[tuple[ingest.Part, str]] = []
         drafts = {one: self._drafts_of(owner, session_id, message, unread) for one, message in named.items()}
-        if controls.never_of(owner.user_pk):  # the remote reads whole files
+        has_files = any(item.text is None for message in messages for item in message.content)
+        if has_files and controls.never_of(owner.user_pk):  # the remote reads whole files
             named = {one: _without_files(message) for one, message in named.items()}
         with transaction.atomic():
             new = [one.draft for parts in drafts.values() for one in parts if one.draft is not None]

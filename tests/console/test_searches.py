@@ -91,7 +91,7 @@ def test_explain_runs_the_same_search_in_the_lab(admin_client: Client, alice: Pe
     (row,) = admin_client.get(URL).context["rows"]
     lab = admin_client.get(row["explain"])
     assert not lab.context["filters"].problems
-    command = lab.context["filters"].command()
+    command = lab.context["filters"].command(alice.owner.user_pk)
     assert (command.query, command.top_k, command.method, command.radius) == ("green tea", 3, "keyword", 0.1)
     assert command.scopes == {"all_user_memory"}
     assert '"radius": 0.1' in lab.context["curl"]
@@ -103,7 +103,7 @@ def test_a_search_by_tools_is_explained_as_that_agent(admin_client: Client, alic
     logged(alice, interface="mcp", agent_id="coder")
     (row,) = admin_client.get(URL).context["rows"]
     assert parse_qs(urlsplit(row["explain"]).query)["reader"] == ["coder"]
-    assert admin_client.get(row["explain"]).context["filters"].command().reader == "coder"
+    assert admin_client.get(row["explain"]).context["filters"].command(alice.owner.user_pk).reader == "coder"
 
 
 @pytest.mark.parametrize("fields", [{"query": ""}, {"query_chars": 3000}, {"has_filters": True}])
