@@ -130,11 +130,10 @@ AsOf = Annotated[
     Field(
         min_length=1,
         max_length=64,
-        description="Answer as of this time: an ISO 8601 time, a day (its end where the caller is) or words such as "
-        "`last month`. Of what is current or superseded now, what was stored by then and current then, in the "
-        "words of then. Texts that were deleted, corrected or have expired since do not come back. Tags and metadata "
-        "are those of today.",
-        examples=["2026-06-30"],
+        description="Answer as of this time: an ISO 8601 time, `2026-06-30` (the end of the day where the caller "
+        "is) or words such as `last month`. Of what is current or superseded now, what was stored by then and current "
+        "then, in the words of then. Texts that were deleted, corrected or have expired since do not come back. Tags "
+        "and metadata are those of today.",
     ),
 ]
 
