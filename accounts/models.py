@@ -393,7 +393,7 @@ def new_salt() -> str:
 
 
 class Controls(CheckedModel):
-    """What a person lets the gateway keep; there is a row once they have limited it. See `accounts.controls`.
+    """The limits that a person set on what is kept; there is a row once they have. See `accounts.controls`.
 
     `salt` is that of the digests of refused messages. What has one of `words`, or is about one of `topics`, is never
     kept.
