@@ -186,6 +186,8 @@ def _read(text: str) -> str:
 def _plain_part(text: str) -> str:
     """Return the sentences before the first that states nothing; the whole text if that is short and may deny them."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    if not ends:
+        return text
     for start, end in zip([0, *ends], [*ends, len(text)], strict=True):
         part = text[start:end]
         if part.strip() and not _is_stated(part):
@@ -493,11 +495,13 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
 
     Signs for it and against it are weighed. One of low confidence only says which is to be read first.
     """
-    wanted, old, new = question(asked), said(older), said(newer)
-    if not wanted.is_of_state or old is None or new is None or not old.is_statement or not new.is_plain:
+    wanted = question(asked)
+    if not wanted.is_of_state or (old := said(older)) is None or (new := said(newer)) is None:
         return None
     if (
-        new.is_temporary
+        not old.is_statement
+        or not new.is_plain
+        or new.is_temporary
         or not new.all_words - old.all_words - wanted.all_words
         or (not new.signal and old.all_words <= new.all_words)
         or (not new.ends and new.words <= old.words)  # it says the same value again
@@ -612,8 +616,10 @@ def _share(wanted: Question, topics: frozenset[str], words: frozenset[str]) -> f
 
 def doubts(asked: str, older: str, newer: str) -> bool:
     """Return True if a newer text does not state what a plain older one does: it asks, doubts or plans."""
-    old, new, wanted = said(older), said(newer), question(asked)
-    if old is None or new is None or new.is_plain or not (old.is_plain and old.is_statement and wanted.is_of_state):
+    if not question(asked).is_of_state:
+        return False
+    old, new = said(older), said(newer)
+    if old is None or new is None or new.is_plain or not (old.is_plain and old.is_statement):
         return False
     of_newer = _coverage(asked, newer)
     return of_newer > 0 and _coverage(asked, older) >= max(of_newer, _LEAST_COVERAGE)
