@@ -62,6 +62,8 @@ class Memory:
         given: dict[str, Any] = {"metadata": {**(metadata or {}), **labels}, "expires_at": _end_of(expiration_date)}
         if isinstance(messages, str):
             stored = client.memories.store(messages, **given)
+            if stored.memory is None:  # the person does not want it remembered
+                return {"results": []}
             return {"results": [self._result(user, stored.memory) | {"event": _EVENTS[stored.action]}]}
         listed = [messages] if isinstance(messages, Mapping) else messages
         start = int(datetime.now(UTC).timestamp() * 1000)

@@ -124,7 +124,7 @@ export function memoryTools(client, { agentId } = {}) {
       ),
       async execute({ text, tags }) {
         const { memory, action } = await client.memories.store(text, tags ? { tags, ...ofAgent } : ofAgent);
-        return { id: memory.id, action };
+        return { id: memory?.id ?? null, action };
       },
     }),
     memory_forget: tool({
