@@ -242,6 +242,8 @@ export interface paths {
         /**
          * Get a memory
          * @description Get a memory, also a deleted one, with its `ETag` and the history of its overrides and deletions.
+         *
+         *     With `as_of`, get it as it was then, without the history.
          */
         get: operations["get_memory"];
         put?: never;
@@ -447,6 +449,29 @@ export interface paths {
          * @description Turn the messages of a session into memories, for example at the end of a conversation.
          */
         post: operations["flush_session"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/memories/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete memories by words
+         * @description Move all memories of a scope that have all of some words to the trash, with their copies and one undo.
+         *
+         *     First send the request with `dry_run`, which returns what would be deleted, then with the count that it
+         *     returned. The key needs the scope `search` too.
+         */
+        post: operations["forget_memories"];
         delete?: never;
         options?: never;
         head?: never;
@@ -786,6 +811,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/users/me/controls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the controls over remembering
+         * @description Get what the person lets the gateway keep. Needs a key with the scope `controls`.
+         */
+        get: operations["get_controls"];
+        /**
+         * Tighten the controls over remembering
+         * @description Pause sources, and add words and topics that are never remembered. Needs a key with the scope `controls`.
+         *
+         *     A key resumes nothing and takes nothing away: that is refused (403). Only the person does, on their own pages,
+         *     opened by a link that was made with the provisioning token.
+         */
+        put: operations["tighten_controls"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users/me/expiry": {
         parameters: {
             query?: never;
@@ -1081,6 +1133,11 @@ export interface components {
              * @description When the session expires and goes to the trash with all its memories. Absent: as before; null: never.
              */
             expires_at?: string | null;
+            /**
+             * Incognito
+             * @description True in the first add of a session makes it incognito for good: no model and no remote gets it, and it is purged when it is deleted, flushed with `end`, or has no message for two hours. Default: `false`.
+             */
+            incognito?: boolean;
         };
         /**
          * AddData
@@ -1116,7 +1173,7 @@ export interface components {
             backend: components["schemas"]["AddBackend"];
             /**
              * Stored
-             * @description The number of messages that were not skipped.
+             * @description The number of messages that were neither skipped nor refused.
              * @example 1
              */
             stored: number;
@@ -1138,6 +1195,19 @@ export interface components {
              * @description The number of parts in which a model reasons, which are not stored. Absent if there are none.
              */
             thoughts?: number | null;
+            /**
+             * Refused
+             * @description How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing.
+             */
+            refused?: {
+                [key: string]: number;
+            } | null;
+            /**
+             * Paused
+             * @description True while the person pauses this kind of remembering. Absent otherwise.
+             * @example null
+             */
+            paused?: true | null;
             /**
              * Warnings
              * @description The addresses that were kept as text and not read, and why, parts of unknown types, and an unknown `timezone`; absent if there are none.
@@ -1408,6 +1478,18 @@ export interface components {
              * @description One for each fact.
              */
             results: components["schemas"]["BulkResult"][];
+            /**
+             * Stored
+             * @description The number of facts that were neither refused nor had an error.
+             * @example 1
+             */
+            stored: number;
+            /**
+             * Paused
+             * @description True while the person pauses this kind of remembering. Absent otherwise.
+             * @example null
+             */
+            paused?: true | null;
         };
         /**
          * BulkResult
@@ -1433,10 +1515,23 @@ export interface components {
             id?: string | null;
             /**
              * Action
-             * @description The effect: created, updated or left as it was. Absent for an error.
+             * @description The effect: created, updated, left as it was or refused. Absent for an error.
              * @example created
              */
-            action?: ("created" | "updated" | "unchanged") | null;
+            action?: ("created" | "updated" | "unchanged" | "refused") | null;
+            /**
+             * Refused
+             * @description How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing.
+             */
+            refused?: {
+                [key: string]: number;
+            } | null;
+            /**
+             * Paused
+             * @description True while the person pauses this kind of remembering. Absent otherwise.
+             * @example null
+             */
+            paused?: true | null;
             /**
              * Redacted
              * @description The number of values that were masked, by kind. Absent if there are none.
@@ -1658,6 +1753,76 @@ export interface components {
              * @example 2026-06-10T10:00:00+00:00
              */
             created_at: string | null;
+        };
+        /**
+         * ControlsBody
+         * @description Limits to set. Fields that are absent stay as they are.
+         */
+        ControlsBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Paused
+             * @description All sources that are to be paused. Those that are paused already must be among them: only the person resumes, on their own pages. Absent or null: as before.
+             * @example [
+             *       "chats"
+             *     ]
+             */
+            paused?: ("chats" | "files" | "agents")[] | null;
+            /**
+             * Words
+             * @description All words and phrases that are never to be remembered, in any of their forms. Those that are set must be among them: only the person takes one away. Absent or null: as before.
+             * @example [
+             *       "Project Heron"
+             *     ]
+             */
+            words?: string[] | null;
+            /**
+             * Topics
+             * @description All topics about which nothing that the person says of themselves is to be remembered. Those that are set must be among them. Absent or null: as before.
+             * @example [
+             *       "health"
+             *     ]
+             */
+            topics?: ("health" | "money" | "religion" | "politics" | "sexuality" | "location" | "family" | "work")[] | null;
+        };
+        /**
+         * ControlsView
+         * @description The controls of a person over remembering.
+         */
+        ControlsView: {
+            /**
+             * Paused
+             * @description The sources that are paused.
+             * @example [
+             *       "chats"
+             *     ]
+             */
+            paused: ("chats" | "files" | "agents")[];
+            /**
+             * Pauses
+             * @description The pauses, with their times.
+             */
+            pauses: components["schemas"]["PauseView"][];
+            /**
+             * Words
+             * @description The words that are never remembered.
+             * @example [
+             *       "Project Heron"
+             *     ]
+             */
+            words: string[];
+            /**
+             * Topics
+             * @description The topics that are never remembered. They catch words, not meanings.
+             * @example [
+             *       "health"
+             *     ]
+             */
+            topics: ("health" | "money" | "religion" | "politics" | "sexuality" | "location" | "family" | "work")[];
         };
         /**
          * CopyOut
@@ -2248,15 +2413,15 @@ export interface components {
          * @description A stored fact.
          */
         FactOut: {
-            /** @description The memory as it is now. */
-            memory: components["schemas"]["MemoryOut"];
+            /** @description The memory as it is now; null if it was refused. */
+            memory: components["schemas"]["MemoryOut"] | null;
             /**
              * Action
-             * @description `created`, `updated` (an older memory of the same `external_id`, or of the same text), or `unchanged`.
+             * @description `created`, `updated` (an older memory of the same `external_id`, or of the same text), `unchanged`, or `refused` by the person's controls.
              * @example created
              * @enum {string}
              */
-            action: "created" | "updated" | "unchanged";
+            action: "created" | "updated" | "unchanged" | "refused";
             /**
              * Similar
              * @description Other notes with similar words, the nearest first; at most three.
@@ -2269,6 +2434,25 @@ export interface components {
              * @example []
              */
             replaces: string[];
+            /**
+             * Stored
+             * @description 1, or 0 if it was refused.
+             * @example 1
+             */
+            stored: number;
+            /**
+             * Refused
+             * @description How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing.
+             */
+            refused?: {
+                [key: string]: number;
+            } | null;
+            /**
+             * Paused
+             * @description True while the person pauses this kind of remembering. Absent otherwise.
+             * @example null
+             */
+            paused?: true | null;
             /**
              * Redacted
              * @description The number of values that were masked, by kind. Absent if there are none.
@@ -2348,7 +2532,7 @@ export interface components {
         };
         /**
          * FilteredDeletion
-         * @description A dry run, or a deletion of memories by a filter.
+         * @description A dry run, or a deletion of memories by a filter or by words.
          */
         FilteredDeletion: {
             /**
@@ -2384,6 +2568,12 @@ export interface components {
             by_category?: {
                 [key: string]: number;
             } | null;
+            /**
+             * Memories
+             * @description Only of a dry run: the newest 50 of the memories, newest first, each once.
+             * @example null
+             */
+            memories?: components["schemas"]["PreviewedMemory"][] | null;
         };
         /**
          * FilteredDeletionBody
@@ -2406,23 +2596,13 @@ export interface components {
              */
             user_id?: string | null;
             /**
-             * Filters
-             * @description Conditions that the memories must meet, as in `POST /memories/search`: at least one.
-             * @example {
-             *       "tags": [
-             *         "draft"
-             *       ]
-             *     }
-             */
-            filters: components["schemas"]["SearchFilter"];
-            /**
              * Dry Run
-             * @description True deletes nothing and returns the number of memories. Default: `false`.
+             * @description True deletes nothing and returns what would be deleted. Default: `false`.
              */
             dry_run?: boolean;
             /**
              * Expected Count
-             * @description The number that a dry run with the same filters returned in the last ten minutes. Required without `dry_run`; if another number matches now, nothing is deleted (409 `count_changed`).
+             * @description The number that a dry run of the same choice returned in the last ten minutes. Required without `dry_run`; if another number matches now, nothing is deleted (409 `count_changed`).
              * @example 0
              */
             expected_count?: number | null;
@@ -2432,6 +2612,16 @@ export interface components {
              * @example outdated
              */
             reason?: string | null;
+            /**
+             * Filters
+             * @description Conditions that the memories must meet, as in `POST /memories/search`: at least one.
+             * @example {
+             *       "tags": [
+             *         "draft"
+             *       ]
+             *     }
+             */
+            filters: components["schemas"]["SearchFilter"];
         };
         /**
          * FlushBackend
@@ -2473,6 +2663,11 @@ export interface components {
              * @example chat:c_456
              */
             session_id: string;
+            /**
+             * End
+             * @description True ends an incognito session, which is purged then. Others stay. Default: `false`.
+             */
+            end?: boolean;
         };
         /**
          * FlushData
@@ -2516,6 +2711,62 @@ export interface components {
              * @description Why the remote did not derive memories yet; absent if it did. The messages are found meanwhile.
              */
             degraded?: string | null;
+            /**
+             * Stored
+             * @description 0 during a pause; absent otherwise.
+             * @example null
+             */
+            stored?: number | null;
+            /**
+             * Paused
+             * @description True while the person pauses this kind of remembering. Absent otherwise.
+             * @example null
+             */
+            paused?: true | null;
+        };
+        /**
+         * ForgetBody
+         * @description The words of the memories to delete, and how many they are.
+         */
+        ForgetBodyRequest: {
+            /**
+             * App Id
+             * @description The application. With `project_id` it names the scope of the data. Default: `"default"`.
+             */
+            app_id?: string;
+            /**
+             * Project Id
+             * @description The project within the application. Default: `"default"`.
+             */
+            project_id?: string;
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Dry Run
+             * @description True deletes nothing and returns what would be deleted. Default: `false`.
+             */
+            dry_run?: boolean;
+            /**
+             * Expected Count
+             * @description The number that a dry run of the same choice returned in the last ten minutes. Required without `dry_run`; if another number matches now, nothing is deleted (409 `count_changed`).
+             * @example 0
+             */
+            expected_count?: number | null;
+            /**
+             * Reason
+             * @description Why they are deleted, for the trash and the history.
+             * @example outdated
+             */
+            reason?: string | null;
+            /**
+             * Words
+             * @description The memories that have all of these words, in any form, are deleted, with their copies.
+             * @example green tea
+             */
+            words: string;
         };
         /**
          * HealthAnswer
@@ -3684,7 +3935,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone")[] | null;
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone" | "user.paused" | "user.resumed")[] | null;
             /**
              * Is Enabled
              * @description False stops deliveries: events of this time are not reported, pending deliveries wait.
@@ -3875,6 +4126,33 @@ export interface components {
             };
         };
         /**
+         * PauseView
+         * @description A pause that lasts.
+         */
+        PauseView: {
+            /**
+             * Source
+             * @description `chats`: messages. `files`: uploads, registered files and files in messages. `agents`: facts that applications, agents and operators store, and what agents change.
+             * @example chats
+             * @enum {string}
+             */
+            source: "chats" | "files" | "agents";
+            /**
+             * Since
+             * Format: date-time
+             * @description When it began.
+             * @example 2026-06-10T10:00:00+00:00
+             */
+            since: string;
+            /**
+             * By
+             * @description Who began it: the person on their own pages, or an API key with the scope `controls`.
+             * @example key
+             * @enum {string}
+             */
+            by: "person" | "key" | "token" | "operator" | "command" | "provisioning" | "system";
+        };
+        /**
          * Person
          * @description A person in the user's life.
          */
@@ -4052,6 +4330,49 @@ export interface components {
             notification_preference?: string[];
         };
         /**
+         * PreviewedMemory
+         * @description A memory that would be deleted.
+         */
+        PreviewedMemory: {
+            /**
+             * Id
+             * @description The id of the memory.
+             * @example 613144a3-5245-5052-80e6-47a15e6817f1
+             */
+            id: string;
+            /**
+             * Session Id
+             * @description The memory's session; null for memories without one.
+             * @example chat:c_456
+             */
+            session_id: string | null;
+            /**
+             * Text
+             * @description The text, of a long one the beginning.
+             * @example I drink green tea.
+             */
+            text: string;
+            /**
+             * Category
+             * @description The category.
+             * @example user_memory_fact
+             */
+            category: string;
+            /**
+             * Created At
+             * Format: date-time
+             * @description When it was said or stored.
+             * @example 2026-06-10T10:00:00+00:00
+             */
+            created_at: string;
+            /**
+             * Copies
+             * @description The ids of its copies, which are deleted with it.
+             * @example []
+             */
+            copies: string[];
+        };
+        /**
          * Problem
          * @description An error as RFC 9457 problem details, with an error code and the invalid fields.
          */
@@ -4219,7 +4540,7 @@ export interface components {
              * @example pages_without_text
              * @enum {string}
              */
-            code: "text_cut" | "blocks_cut" | "words_lost" | "pages_skipped" | "pages_without_text" | "parts_skipped" | "sheets_skipped" | "images_skipped" | "recognition_doubtful" | "encoding_doubtful";
+            code: "text_cut" | "blocks_cut" | "words_lost" | "pages_skipped" | "pages_without_text" | "parts_skipped" | "sheets_skipped" | "images_skipped" | "recognition_doubtful" | "encoding_doubtful" | "passages_refused";
             /**
              * Count
              * @description The number of pages, parts, images or words; of a text that was cut, the limit.
@@ -5013,6 +5334,11 @@ export interface components {
              */
             now?: string | null;
             /**
+             * As Of
+             * @description Answer as of this time: an ISO 8601 time, `2026-06-30` (the end of the day where the caller is) or words such as `last month`. Of what is current or superseded now, what was stored by then and current then, in the words of then. Texts that were deleted, corrected or have expired since do not come back. Tags and metadata are those of today.
+             */
+            as_of?: string | null;
+            /**
              * Timezone
              * @description The time zone of the query: an IANA name, an offset or a city. Absent: that of `now`, of the caller's profile or of the installation.
              * @example Asia/Shanghai
@@ -5191,8 +5517,14 @@ export interface components {
                 [key: string]: string;
             };
             /**
+             * As Of
+             * @description The time that the request names by `as_of`. Absent without it.
+             * @example null
+             */
+            as_of?: string | null;
+            /**
              * Hint
-             * @description How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown.
+             * @description How to find more, and how `as_of` searched, in the language of `Accept-Language`. Absent unless there is `as_of`, the default search scopes return few results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown.
              */
             hint?: string | null;
         };
@@ -6298,7 +6630,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone")[];
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone" | "user.paused" | "user.resumed")[];
         };
         /**
          * WebhookDeliveryPage
@@ -7203,6 +7535,8 @@ export interface operations {
                 agent_id?: string;
                 /** @description The application. With `project_id` it names the scope of the data. */
                 app_id?: string;
+                /** @description Answer as of this time: an ISO 8601 time, `2026-06-30` (the end of the day where the caller is) or words such as `last month`. Of what is current or superseded now, what was stored by then and current then, in the words of then. Texts that were deleted, corrected or have expired since do not come back. Tags and metadata are those of today. */
+                as_of?: string;
                 /** @description Only memories of this category. */
                 category?: "user_memory_fact" | "user_memory_preference" | "user_memory_decision" | "self_improving_learnings" | "self_improving_errors" | "self_improving_feature_requests" | "full_context_user" | "full_context_assistant" | "full_context_system" | "full_context_tool" | "full_context_tool_result" | "full_context_others";
                 /** @description The `next_cursor` of the page before. Absent: the first page. */
@@ -7336,6 +7670,8 @@ export interface operations {
             query?: {
                 /** @description The memory's application. Required only if the id exists in several scopes. */
                 app_id?: string;
+                /** @description Answer as of this time: an ISO 8601 time, `2026-06-30` (the end of the day where the caller is) or words such as `last month`. Of what is current or superseded now, what was stored by then and current then, in the words of then. Texts that were deleted, corrected or have expired since do not come back. Tags and metadata are those of today. */
+                as_of?: string;
                 /** @description The memory's project. Required only if the id exists in several scopes. */
                 project_id?: string;
                 /** @description The caller's user id. Required with `user_key` only. */
@@ -7814,6 +8150,42 @@ export interface operations {
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             502: components["responses"]["502"];
+            503: components["responses"]["503"];
+        };
+    };
+    forget_memories: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A new random text for each new request, such as a UUID. A repeated request with the same key is carried out once: within 24 hours it returns the same result. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForgetBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The dry run or the deletion. */
+            200: {
+                headers: {
+                    /** @description The result is that of an earlier request with this `Idempotency-Key`. */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FilteredDeletion"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
             503: components["responses"]["503"];
         };
     };
@@ -8655,6 +9027,65 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    get_controls: {
+        parameters: {
+            query?: {
+                /** @description The caller's user id. Required with `user_key` only. */
+                user_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The controls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ControlsView"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    tighten_controls: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ControlsBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The controls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ControlsView"];
                 };
             };
             400: components["responses"]["400"];

@@ -35,6 +35,7 @@ class Memories(Group[S]):
         history: bool | None = None,
         fold: bool | None = None,
         now: datetime | None = None,
+        as_of: str | None = None,
         timezone: str | None = None,
         context: int | None = None,
         max_tokens: int | None = None,
@@ -66,6 +67,7 @@ class Memories(Group[S]):
                 "history": history,
                 "fold": fold,
                 "now": now,
+                "as_of": as_of,
                 "timezone": timezone,
                 "context": context,
                 "max_tokens": max_tokens,
@@ -135,12 +137,12 @@ class Memories(Group[S]):
         )
 
     @Endpoint
-    def store_many(self, memories: Iterable[models.FactItem | Mapping[str, Any]]) -> Call[list[models.BulkResult]]:
+    def store_many(self, memories: Iterable[models.FactItem | Mapping[str, Any]]) -> Call[models.BulkOut]:
         """Store up to 500 facts, each by itself: an error of one leaves the others as they are."""
         return call(
             "POST",
             "/memories/bulk",
-            parsed_as(list[models.BulkResult], "results"),
+            parsed_as(models.BulkOut),
             body={"memories": [models.FactItem.model_validate(one) for one in memories]},
             is_keyed=True,
         )
@@ -150,6 +152,7 @@ class Memories(Group[S]):
         self,
         *,
         agent_id: str | None = None,
+        as_of: str | None = None,
         category: models.Category | None = None,
         filters: str | None = None,
         memory_type: models.MemoryType | None = None,
@@ -166,6 +169,7 @@ class Memories(Group[S]):
             page_of(models.Memory, "memories"),
             params={
                 "agent_id": agent_id,
+                "as_of": as_of,
                 "category": category,
                 "filters": filters,
                 "limit": page_size,
@@ -179,14 +183,14 @@ class Memories(Group[S]):
         )
 
     @Endpoint
-    def get(self, memory_id: str) -> Call[models.MemoryDetail]:
+    def get(self, memory_id: str, *, as_of: str | None = None) -> Call[models.MemoryDetail]:
         """Get a memory, also a deleted one, with its `ETag` and the history of its overrides and deletions."""
         return call(
             "GET",
             "/memories/{memory_id}",
             versioned(parsed_as(models.MemoryDetail)),
             ids={"memory_id": memory_id},
-            params=self._scope,
+            params={"as_of": as_of} | self._scope,
         )
 
     @Endpoint
@@ -297,8 +301,24 @@ class Memories(Group[S]):
             "POST",
             "/memories/delete",
             parsed_as(models.FilteredDeletion),
-            body={"filters": filters, "dry_run": dry_run, "expected_count": expected_count, "reason": reason}
+            body={"dry_run": dry_run, "expected_count": expected_count, "reason": reason, "filters": filters}
             | self._scope,
+            is_keyed=True,
+        )
+
+    @Endpoint
+    def forget(
+        self, words: str, *, dry_run: bool | None = None, expected_count: int | None = None, reason: str | None = None
+    ) -> Call[models.FilteredDeletion]:
+        """Move all memories of a scope that have all of some words to the trash, with their copies and one undo.
+
+        Call it with `dry_run=True`, which returns what would go, then with its `count` as `expected_count`.
+        """
+        return call(
+            "POST",
+            "/memories/forget",
+            parsed_as(models.FilteredDeletion),
+            body={"dry_run": dry_run, "expected_count": expected_count, "reason": reason, "words": words} | self._scope,
             is_keyed=True,
         )
 
@@ -365,6 +385,7 @@ class Sessions(Group[S]):
         agent_id: str | None = None,
         timezone: str | None = None,
         expires_at: datetime | None = None,
+        incognito: bool | None = None,
     ) -> Call[models.Added]:
         """Append messages to a session.
 
@@ -382,19 +403,20 @@ class Sessions(Group[S]):
                 "agent_id": agent_id,
                 "timezone": timezone,
                 "expires_at": expires_at,
+                "incognito": incognito,
             }
             | self._scope,
             is_keyed=True,
         )
 
     @Endpoint
-    def flush(self, session_id: str) -> Call[models.Flushed]:
+    def flush(self, session_id: str, *, end: bool | None = None) -> Call[models.Flushed]:
         """Turn the messages of a session into memories, for example at the end of a conversation."""
         return call(
             "POST",
             "/memories/flush",
             parsed_as(models.Flushed),
-            body={"session_id": session_id} | self._scope,
+            body={"session_id": session_id, "end": end} | self._scope,
             is_keyed=True,
         )
 
@@ -610,6 +632,27 @@ class Users(UserEndpoints[S]):
             parsed_as(models.NewPortalLink),
             body={"frame_origin": frame_origin},
             headers={"Authorization": bearer(provisioning_token)},
+        )
+
+    @Endpoint
+    def controls(self) -> Call[models.ControlsView]:
+        """Get what the person lets the gateway keep. Needs a key with the scope `controls`."""
+        return call("GET", "/users/me/controls", parsed_as(models.ControlsView))
+
+    @Endpoint
+    def tighten_controls(
+        self,
+        *,
+        paused: Sequence[str] | None = None,
+        words: Sequence[str] | None = None,
+        topics: Sequence[str] | None = None,
+    ) -> Call[models.ControlsView]:
+        """Pause sources, and add words and topics that are never remembered. Needs a key with the scope `controls`."""
+        return call(
+            "PUT",
+            "/users/me/controls",
+            parsed_as(models.ControlsView),
+            body={"paused": paused, "words": words, "topics": topics},
         )
 
     @Listing

@@ -24,6 +24,7 @@ __all__ = [
     "Attachment",
     "AuditActor",
     "AuditEventOut",
+    "BulkOut",
     "BulkResult",
     "CalledFunction",
     "Category",
@@ -31,6 +32,7 @@ __all__ = [
     "ContentType",
     "Context",
     "ContextSource",
+    "ControlsView",
     "CopyOut",
     "DeletedWebhook",
     "DeliveryStatus",
@@ -69,7 +71,9 @@ __all__ = [
     "NewWebhook",
     "Override",
     "Participant",
+    "PauseView",
     "Place",
+    "PreviewedMemory",
     "Profile",
     "ProfileChange",
     "ProfileVersion",
@@ -138,6 +142,8 @@ EventType = Literal[
     "memory.restored",
     "memory.overridden",
     "memory.override_undone",
+    "user.paused",
+    "user.resumed",
 ]
 Kind = Literal["user", "work"]
 MemoryType = Literal["episode", "profile", "agent_case", "agent_skill", "unprocessed_message"]
@@ -379,9 +385,12 @@ class SearchReport(Model):
     """The number of results left out because of `max_tokens`. Absent without it."""
     corrected: dict[str, str]
     """Misspelled words of the query, with the words of the memories that were searched instead."""
+    as_of: str | None = None
+    """The time that the request names by `as_of`. Absent without it."""
     hint: str | None = None
-    """How to find more, in the language of `Accept-Language`. Absent unless the default search scopes return few
-    results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown."""
+    """How to find more, and how `as_of` searched, in the language of `Accept-Language`. Absent unless there is `as_of`,
+    the default search scopes return few results and leave out sessions of the caller, `current_chat` has no
+    `conversation_id`, or `timezone` is unknown."""
 
 
 class SearchAnswer(Model):
@@ -497,14 +506,22 @@ class SimilarMemory(Model):
 class FactOut(Model):
     """A stored fact."""
 
-    memory: Memory
-    """The memory as it is now."""
+    memory: Memory | None
+    """The memory as it is now; null if it was refused."""
     action: str
-    """`created`, `updated` (an older memory of the same `external_id`, or of the same text), or `unchanged`."""
+    """`created`, `updated` (an older memory of the same `external_id`, or of the same text), `unchanged`, or `refused`
+    by the person's controls."""
     similar: list[SimilarMemory]
     """Other notes with similar words, the nearest first; at most three."""
     replaces: list[str]
     """The ids of older memories that this one replaces by rule: searches show it before them."""
+    stored: int
+    """1, or 0 if it was refused."""
+    refused: dict[str, int] | None = None
+    """How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it;
+    `never`, what has words or is about topics that are never remembered. Absent if nothing."""
+    paused: bool | None = None
+    """True while the person pauses this kind of remembering. Absent otherwise."""
     redacted: dict[str, int] | None = None
     """The number of values that were masked, by kind. Absent if there are none."""
 
@@ -519,7 +536,12 @@ class BulkResult(Model):
     id: str | None = None
     """The id of the memory. Absent for an error."""
     action: str | None = None
-    """The effect: created, updated or left as it was. Absent for an error."""
+    """The effect: created, updated, left as it was or refused. Absent for an error."""
+    refused: dict[str, int] | None = None
+    """How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it;
+    `never`, what has words or is about topics that are never remembered. Absent if nothing."""
+    paused: bool | None = None
+    """True while the person pauses this kind of remembering. Absent otherwise."""
     redacted: dict[str, int] | None = None
     """The number of values that were masked, by kind. Absent if there are none."""
     code: str | None = None
@@ -528,6 +550,17 @@ class BulkResult(Model):
     """The error and its remedy. Absent without an error."""
     errors: list[FieldProblem] | None = None
     """The invalid fields of the fact. Absent without an error."""
+
+
+class BulkOut(Model):
+    """The results of facts, in their order."""
+
+    results: list[BulkResult]
+    """One for each fact."""
+    stored: int
+    """The number of facts that were neither refused nor had an error."""
+    paused: bool | None = None
+    """True while the person pauses this kind of remembering. Absent otherwise."""
 
 
 class MemoryEvent(Model):
@@ -603,8 +636,25 @@ class SenderDeletion(Model):
     """The number of memories that this request moved to the trash."""
 
 
+class PreviewedMemory(Model):
+    """A memory that would be deleted."""
+
+    id: str
+    """The id of the memory."""
+    session_id: str | None
+    """The memory's session; null for memories without one."""
+    text: str
+    """The text, of a long one the beginning."""
+    category: str
+    """The category."""
+    created_at: datetime
+    """When it was said or stored."""
+    copies: list[str]
+    """The ids of its copies, which are deleted with it."""
+
+
 class FilteredDeletion(Model):
-    """A dry run, or a deletion of memories by a filter."""
+    """A dry run, or a deletion of memories by a filter or by words."""
 
     deletion_id: str | None
     """The id by which the deletion is undone; null for a dry run."""
@@ -616,6 +666,8 @@ class FilteredDeletion(Model):
     """The number of memories that were moved to the trash."""
     by_category: dict[str, int] | None = None
     """Only of a dry run: the number of memories by category."""
+    memories: list[PreviewedMemory] | None = None
+    """Only of a dry run: the newest 50 of the memories, newest first, each once."""
 
 
 class RestoredMemory(Model):
@@ -693,7 +745,7 @@ class Added(Model):
     backend: AddBackend
     """The memory engine's answer."""
     stored: int
-    """The number of messages that were not skipped."""
+    """The number of messages that were neither skipped nor refused."""
     skipped: list[SkippedMessage]
     """The messages that were not stored: a transcript that is sent again, or messages without content."""
     redacted: dict[str, int] | None = None
@@ -701,6 +753,11 @@ class Added(Model):
     none."""
     thoughts: int | None = None
     """The number of parts in which a model reasons, which are not stored. Absent if there are none."""
+    refused: dict[str, int] | None = None
+    """How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it;
+    `never`, what has words or is about topics that are never remembered. Absent if nothing."""
+    paused: bool | None = None
+    """True while the person pauses this kind of remembering. Absent otherwise."""
     warnings: list[FieldProblem] | None = None
     """The addresses that were kept as text and not read, and why, parts of unknown types, and an unknown `timezone`;
     absent if there are none."""
@@ -735,6 +792,10 @@ class Flushed(Model):
     """The memory engine's answer."""
     degraded: str | None = None
     """Why the remote did not derive memories yet; absent if it did. The messages are found meanwhile."""
+    stored: int | None = None
+    """0 during a pause; absent otherwise."""
+    paused: bool | None = None
+    """True while the person pauses this kind of remembering. Absent otherwise."""
 
 
 class RemoteState(Model):
@@ -1031,6 +1092,10 @@ class ControlsView(Model):
     """The sources that are paused."""
     pauses: list[PauseView]
     """The pauses, with their times."""
+    words: list[str]
+    """The words that are never remembered."""
+    topics: list[str]
+    """The topics that are never remembered. They catch words, not meanings."""
 
 
 class AuditActor(Model):
