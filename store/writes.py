@@ -108,8 +108,12 @@ def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> list[Draft]:
     return [draft for draft in new if draft.first_id not in deleted]
 
 
-def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[IndexEntry] | None = None) -> None:
+def insert(
+    owner: Owner, memories: Sequence[Memory], entries: Sequence[IndexEntry] | None = None, *, is_new: bool = True
+) -> None:
     """Save new memories of an owner and index them. Call inside a transaction, best with entries computed before it.
+
+    `is_new` False: they were stored elsewhere before, at a time that they have or that is not known.
 
     For memories that expire, call `note_expiry` before the session is locked.
     """
@@ -117,7 +121,7 @@ def insert(owner: Owner, memories: Sequence[Memory], entries: Sequence[IndexEntr
         entries = [keyword.entry_of(memory) for memory in memories]
     now_ms = to_ms(timezone.now())
     for memory, entry in zip(memories, entries, strict=True):
-        if memory.stored_at_ms is None:
+        if is_new and memory.stored_at_ms is None:
             memory.stored_at_ms = now_ms
         memory.user_id, memory.app_id, memory.project_id = owner.user_pk, owner.app_id, owner.project_id
         memory.is_indexed, memory.token_count = True, entry.length

@@ -351,9 +351,7 @@ def _save_memories(user: MemoryUser, memories: Iterable[Memory]) -> None:
         rows = list(group)
         if not is_purged:
             owner = Owner(user.pk, user.user_id, app_id, project_id)
-            for row in rows:  # archives without this time are older than it
-                row.stored_at_ms = row.created_at_ms if row.stored_at_ms is None else row.stored_at_ms
-            writes.insert(owner, rows)
+            writes.insert(owner, rows, is_new=False)
         else:
             writes.insert_unindexed(rows)
 
