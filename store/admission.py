@@ -156,9 +156,15 @@ def require(user_pk: UUID, offer: Offer) -> Admission:
 
 def require_correction(user_pk: UUID, offer: Offer, *, is_of_person: bool) -> None:
     """Raise `NotKept` for a correction that must not be kept. A pause does not refuse those of the person."""
-    if not is_of_person:
+    if is_of_person:
+        require_wanted(user_pk, offer)
+    else:
         require(user_pk, offer)
-    elif is_never_kept(controls.never_of(user_pk), offer):
+
+
+def require_wanted(user_pk: UUID, offer: Offer) -> None:
+    """Raise `NotKept` for what the person wants never remembered, such as a text from the trash."""
+    if is_never_kept(controls.never_of(user_pk), offer):
         are_bodies_private.set(True)
         raise NotKept(Admission({0: "never"}))
 

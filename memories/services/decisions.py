@@ -34,6 +34,7 @@ from memories.services.hygiene import own_data, own_text
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
 from store import browse, derived_memories, writes
+from store.admission import Offer, require_wanted
 from store.ledger import ENDED_FIELDS, EXPIRY
 from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_columns
 from store.search.copies import find_copies
@@ -125,10 +126,12 @@ def restore(user_pk: UUID, ref: MemoryRef, *, expires_at: NewExpiry = KEPT, acto
     """Restore a memory from the trash, with the copies that were deleted with it. Return their tombstones, its first.
 
     One that was superseded, or deleted with a remote's memory, has none. Raises: `NotFound`, also if only its session
-    was deleted; `InvalidInput` for a time that has passed, and without one for a memory that has expired.
+    was deleted; `InvalidInput` for a time that has passed, and without one for a memory that has expired; `NotKept`
+    for what the person wants never remembered.
     """
     lookup.check_expiry(expires_at)
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
+        require_wanted(user_pk, Offer("agents", memory.text))
         active = _active_tombstones(memory.owner, "memory", [memory.memory_id])
         if expires_at is not KEPT:
             decider.set_expiry([memory.row], expires_at)
@@ -229,13 +232,14 @@ def _differing(wanted: Iterable[tuple[StoredMemory, Wording]]) -> list[tuple[Sto
 def undo_override(user_pk: UUID, ref: MemoryRef, *, with_copies: bool = False, actor: Actor) -> list[Override]:
     """Restore the engine's text of a memory, and of its copies that had the same. Return the overrides, its first.
 
-    Raises: `NotFound`, also if it has no active override.
+    Raises: `NotFound`, also if it has no active override; `NotKept` for what the person wants never remembered.
     """
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
         active = decider.overrides([memory, *(find_copies(memory) if with_copies else ())])
         if memory.memory_id not in active:
             raise NotFound(_("This memory has no active override."))
         first = active.pop(memory.memory_id)[0]
+        require_wanted(user_pk, Offer("agents", first.original_text))
         original = normalized(first.original_text)
         ended = [first, *(one for one, _ in active.values() if normalized(one.original_text) == original)]
         decider.end_overrides(ended)

@@ -183,6 +183,17 @@ def test_no_key_writes_it_by_a_correction(alice: Person, change: dict[str, Any])
     assert (memory.text, memory.payload) == ("Alice likes coffee", {})
 
 
+def test_no_key_brings_it_back_from_the_trash_or_by_undoing_a_correction(alice: Person) -> None:
+    facts = [call(alice, "post", "/memories", status=201, text=f"Trip {at} to {WORD}") for at in "12"]
+    deleted, corrected = (fact["memory"]["id"] for fact in facts)
+    call(alice, "delete", f"/memories/{deleted}")
+    call(alice, "patch", f"/memories/{corrected}", override_text="Trip to the sea")
+    never(alice, WORD)
+    for method, path in (("post", f"/memories/{deleted}/restore"), ("delete", f"/memories/{corrected}/override")):
+        assert call(alice, method, path, status=403)["code"] == "not_kept"
+    assert WORD not in str(call(alice, "get", "/memories"))
+
+
 def test_matching_passages_of_a_file_are_skipped_and_counted(alice: Person) -> None:
     never(alice, WORD, topics=["money"])
     pages = [f"Chapter {number}. {'The garden is green. ' * 60}" for number in range(6)]
