@@ -320,13 +320,15 @@ export class Sessions extends Group {
   }
 
   /**
-   * Turn the session's messages into memories, at the end of a conversation.
+   * Turn the session's messages into memories, at the end of a conversation. `end: true` ends an incognito session.
    *
    * @param {string} sessionId
+   * @param {Partial<Fields<"FlushBodyRequest", "session_id">>} [options]
    * @returns {Promise<Schemas["FlushOut"]>}
    */
-  flush(sessionId) {
-    return this._call("POST", "/memories/flush", { body: { ...this._scope, session_id: sessionId }, isKeyed: true });
+  flush(sessionId, options = {}) {
+    const body = { ...this._scope, session_id: sessionId, ...options };
+    return this._call("POST", "/memories/flush", { body, isKeyed: true });
   }
 
   /**
@@ -600,13 +602,13 @@ export class Users extends Group {
   }
 
   /**
-   * Pause sources, and those that are paused already. Only the person resumes, on their own pages.
+   * Pause sources, and add words and topics that are never remembered. Only the person takes any of it back.
    *
-   * @param {Schemas["ControlsView"]["paused"]} paused
+   * @param {Fields<"ControlsBodyRequest">} controls
    * @returns {Promise<Schemas["ControlsView"]>}
    */
-  tightenControls(paused) {
-    return this._call("PUT", "/users/me/controls", { body: { paused } });
+  tightenControls(controls) {
+    return this._call("PUT", "/users/me/controls", { body: controls });
   }
 
   /**
