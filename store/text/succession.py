@@ -521,7 +521,8 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     is_sure = evidence >= _SURE and not (
         signs["lacks a name"] or _OF_EVENT.search(wanted.text) or _is_of_other_thing(wanted, old, new)
     )
-    if is_of_speaker and (is_sure or (is_single and _are_of_one_kind(old, new))):
+    is_about_one = not _are_named_apart(older, newer, has_signal=bool(new.signal))
+    if is_of_speaker and is_about_one and (is_sure or (is_single and _are_of_one_kind(old, new))):
         return Link(relation, "change" if new.signal else "single value", "high")
     return Link(relation, "same words", "low")
 
@@ -633,23 +634,64 @@ def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def _frame(older: str, newer: str) -> str:
-    """Return the words before the one span in which two texts differ; empty if they have less than half in common."""
+def _subject(text: str) -> tuple[list[str], bool]:
+    """Return the words of a text before what says something of them, and whether anything does."""
+    tokens = _tokens(text)
+    place = next((at for at, token in enumerate(tokens) if token.casefold() in _PREDICATES), None)
+    return tokens[:place], place is not None
+
+
+def _are_named_apart(older: str, newer: str, *, has_signal: bool) -> bool:
+    """Return True for texts about things that a number or name tells apart: "Order 12 is …", "Note 12".
+
+    Without a word of a change, the first difference must be in what is said, not in what it is said of.
+    """
+    (old, says_old), (new, says_new) = _subject(older), _subject(newer)
+    says = says_old and says_new
+    numbers = [{token for token in subject if any(map(str.isdigit, token))} for subject in (old, new)]
+    if says and all(numbers) and numbers[0] != numbers[1]:
+        return True
+    before, rest = _in_common(older, newer)
+    is_alike = rest * 2 >= max(len(_tokens(older)), len(_tokens(newer)))
+    if is_alike and before <= len(old) and (says or not has_signal or _differ_in_numbers(older, newer)):
+        return True
+    if has_signal:
+        return False
+    names = [{token.casefold() for token in subject} - _ARTICLES for subject in (old, new)]
+    return not says or bool(names[0] & names[1] and names[0] - names[1] and names[1] - names[0])
+
+
+def _differ_in_numbers(older: str, newer: str) -> bool:
+    return all(any(map(str.isdigit, token)) for token in set(_tokens(older)) ^ set(_tokens(newer)))
+
+
+_ARTICLES: Final = frozenset(succession_words.ARTICLES.split())
+_PREDICATES: Final = frozenset(succession_words.PREDICATES.split())
+
+
+def _in_common(older: str, newer: str) -> tuple[int, int]:
+    """Return how many first words two texts share, and how many first and last ones."""
     old, new = _tokens(older), _tokens(newer)
     before = after = 0
     while before < min(len(old), len(new)) and old[before] == new[before]:
         before += 1
     while after < min(len(old), len(new)) - before and old[-1 - after] == new[-1 - after]:
         after += 1
-    if before < 2 or (before + after) * 2 < max(len(old), len(new)):
+    return before, before + after
+
+
+def _frame(older: str, newer: str) -> str:
+    """Return the words before the one span in which two texts differ; empty if they have less than half in common."""
+    before, rest = _in_common(older, newer)
+    if before < 2 or rest * 2 < max(len(_tokens(older)), len(_tokens(newer))):
         return ""
-    return " ".join(new[:before])
+    return " ".join(_tokens(newer)[:before])
 
 
 _SEVERAL_NOUN = lazy_pattern(
     "|".join(rf"\b{word}\b" if word.isascii() else word for word in sorted(MULTIPLE)), re.IGNORECASE
 )
-_TOKEN = lazy_pattern(r"[^\W\u4e00-\u9fff]+(?:'\w+)?|[\u4e00-\u9fff:]")
+_TOKEN = lazy_pattern(r"[^\W\u4e00-\u9fff]+(?:'\w+)?|[\u4e00-\u9fff:=]")
 _IS_ONE = lazy_pattern(
     r"(?:my|our|the|(?:the )?user's|mein\w*|unser\w*|der|die|das|el|la|mi|le|mon|ma|o|a|meu|minha) (?:[\w-]+ ){1,5}(?:is|ist|es|est|e|:)\b"
     r"|用 户 的 .*是|我 的 .*是"

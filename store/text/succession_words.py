@@ -196,3 +196,17 @@ ASKING: Final = """
     service project system app do does did have has had got am was were been be my our the_user user's i we
 """
 """Words of questions that name nothing."""
+
+PREDICATES: Final = """
+is are was were am i'm we're it's he's she's they're that's isn't aren't : = use uses using run runs live lives work works
+cost costs weigh weighs drive drives earn earns prefer prefers expire expires start starts begin begins end ends open
+opens close closes belong belongs take takes meet meets stay stays pay pays listen listens need needs go goes last lasts
+ist sind bin war heißt heiße wohne wohnt wohnen lebe lebt leben arbeite arbeitet kostet nutzt nutzen nutze verwendet
+verwenden läuft beginnt endet fahre fährt wiegt zahle zahlt
+es son está están estoy soy vivo vive trabajo trabaja cuesta usa usamos uso llama empieza
+est sont suis c'est habite travaille coûte utilise utilisons commence s'appelle paie
+é são sou moro mora custa começa è sono abito costa usiamo lavoro inizia
+是 在 叫 住 用 为 改 换 搬 值
+"""
+"""Words that say something of what stands before them, where there is one value at a time."""
+ARTICLES: Final = "my our the a an mein meine unser unsere der die das el la mi le mon ma o meu minha"

@@ -58,6 +58,47 @@ def test_the_same_value_said_again_replaces_nothing() -> None:
     assert follows("Where do I live?", "I live in Ulm.", "I moved to Bonn.") is not None
 
 
+@pytest.mark.parametrize(
+    ("asked", "older", "newer"),
+    [
+        ("deployment note", "Deployment note 11", "Deployment note 34"),
+        ("is my order shipped", "Order 4711 is shipped", "Order 4712 is shipped now"),
+        ("invoice", "Invoice 12 is paid", "Invoice 13 is paid"),
+        ("ticket", "Ticket ABC-12 is closed", "Ticket ABC-13 is closed"),
+        ("flat", "Flat 3 costs 900", "Flat 4 costs 950"),
+        ("room", "The key of room 12 is blue", "The key of room 13 is red"),
+        ("release", "Release 1.2 is stable", "Release 1.3 is stable"),
+        ("note", "Note from Monday: buy bread", "Note from Tuesday: buy bread"),
+        ("chapter", "I read chapter 3", "I read chapter 4"),
+        ("visits", "I visited Rome in 2019", "I visited Rome in 2021"),
+        ("blood pressure", "My blood pressure on Monday was 120", "My blood pressure on Tuesday was 130"),
+        ("茶", "茶的笔记1", "茶的笔记2"),
+        ("订单", "订单123已发货", "订单124已发货"),
+    ],
+)  # fmt: skip
+def test_things_that_a_number_or_name_tells_apart_never_surely_replace_each_other(
+    asked: str, older: str, newer: str
+) -> None:
+    link = follows(asked, older, newer)
+    assert link is None or link.confidence == "low"
+
+
+@pytest.mark.parametrize(
+    ("asked", "older", "newer"),
+    [
+        ("what is my rent", "My rent is 900", "My rent is 950"),
+        ("which port", "The gateway runs on port 8000", "The gateway runs on port 9000"),
+        ("which database", "The project uses MySQL", "The project uses PostgreSQL"),
+        ("wie alt bin ich", "Ich bin 33 Jahre alt", "Ich bin 34 Jahre alt"),
+        ("我的电话", "我的电话是123456", "我的电话是654321"),
+    ],
+)
+def test_values_of_one_thing_surely_replace_each_other(asked: str, older: str, newer: str) -> None:
+    link = follows(asked, older, newer)
+    assert link is not None
+    assert link.confidence == "high"
+
+
 THEME = "Which editor theme does the user prefer?"
 PHONE = "What is the user's phone number?"
 
