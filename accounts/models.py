@@ -57,6 +57,7 @@ class MemoryUser(CheckedModel):
     )
     expiry_days = models.JSONField(
         _("days until memories expire"),
+        default=None,
         null=True,
         editable=False,
         help_text=_("By category or tag, for memories that are stored from then on."),

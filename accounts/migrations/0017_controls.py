@@ -17,6 +17,8 @@ class Migration(migrations.Migration):
             fields=[
                 ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='controls', serialize=False, to='accounts.memoryuser', verbose_name='user')),
                 ('salt', models.CharField(default=accounts.models.new_salt, editable=False, max_length=32, verbose_name='salt')),
+                ('topics', models.JSONField(blank=True, default=list, validators=[accounts.models.check_topics], verbose_name='topics')),
+                ('words', models.JSONField(blank=True, default=list, validators=[accounts.models.check_words], verbose_name='words')),
             ],
             options={
                 'verbose_name': 'controls of a user',

@@ -247,7 +247,13 @@ class RejectingEngine(RecordingEngine):
         self._before = before
 
     def add(
-        self, owner: Owner, session_id: str, messages: Sequence[Message], expires_at: NewExpiry = KEPT
+        self,
+        owner: Owner,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        expires_at: NewExpiry = KEPT,
+        check: Callable[[], None] = lambda: None,
     ) -> AddResult:
         self._before()
         raise EngineRefused("no")

@@ -185,7 +185,8 @@ def test_nothing_is_encrypted_beside_the_registry() -> None:
             if isinstance(node, ast.ImportFrom) and node.module == "core":
                 assert "crypto" not in {alias.name for alias in node.names}, path
             if isinstance(node, ast.ImportFrom | ast.Import) and "cryptography" in ast.unparse(node):
-                assert path.name == "ocr.py", path  # unfinished readings, with a key of this process
+                # Unfinished readings, with a key of this process; archives, with one that the operator keeps.
+                assert path.name in {"ocr.py", "encryption.py"}, path
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Purpose":
                 made.append([ast.literal_eval(argument) for argument in node.args])
     assert sorted(made) == sorted([purpose.name, *purpose.columns] for purpose in PURPOSES)

@@ -277,6 +277,7 @@ def test_every_app_has_its_tasks_declared() -> None:
         "find_missing_vectors",
         "finish_deletions",
         "clean_up",
+        "purge_incognito",
         "purge_trash",
         "index_words",
         "merge_keywords",

@@ -6,13 +6,14 @@ from core.persistence.migration_operations import AddColumn
 
 
 class Migration(migrations.Migration):
-    dependencies = [("accounts", "0019_client_documents")]
+    dependencies = [("accounts", "0018_client_documents")]
 
     operations = [
         AddColumn(
             model_name="memoryuser",
             name="expiry_days",
             field=models.JSONField(
+                default=None,
                 editable=False,
                 help_text="By category or tag, for memories that are stored from then on.",
                 null=True,

@@ -6,7 +6,7 @@ from core.persistence.migration_operations import AddColumn
 
 
 class Migration(migrations.Migration):
-    dependencies = [("accounts", "0018_never_remember")]
+    dependencies = [("accounts", "0017_controls")]
 
     operations = [
         AddColumn(
