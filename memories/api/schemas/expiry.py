@@ -5,12 +5,13 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from accounts.api.schemas import AuthenticatedBody
+from core.rest import WHOLE
 
 MAX_DEFAULTS = 100
 MAX_DAYS = 36_500
 _NAMES = "by category, or `tag:` and a tag"
 
-Days = Annotated[dict[str, Annotated[int, Field(ge=1, le=MAX_DAYS)]], Field(max_length=MAX_DEFAULTS)]
+Days = Annotated[dict[str, Annotated[int, Field(ge=1, le=MAX_DAYS), WHOLE]], Field(max_length=MAX_DEFAULTS)]
 
 
 class ExpiryBody(AuthenticatedBody):
