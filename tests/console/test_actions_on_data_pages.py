@@ -99,8 +99,8 @@ def test_upload_errors_are_shown_at_their_fields(panel: Panel) -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_files_are_uploaded_by_one_drop(panel: Panel) -> None:
-    files = [(f"drop-{number}.txt", f"Note {number} on the harbor.") for number in range(100)]
+def test_many_files_are_uploaded_by_one_drop(panel: Panel) -> None:
+    files = [(f"drop-{number}.txt", f"Note {number} on the harbor.") for number in range(30)]
     files += [("large.txt", "x" * (25 * 2**20 + 1)), ("program.pdf", "MZ\0 no pdf")]
     make_user(panel, "harbor")
     with panel.open("resources/upload/?user=harbor") as (page, observed):
@@ -114,13 +114,13 @@ def test_a_hundred_files_are_uploaded_by_one_drop(panel: Panel) -> None:
         )
         page.dispatch_event("h1", "drop", {"dataTransfer": transfer})
         page.click(".mg-form .is-main")
-        expect(page.locator("[data-files] a")).to_have_count(100, timeout=60_000)
+        expect(page.locator("[data-files] a")).to_have_count(30, timeout=60_000)
         expect(page.locator(".mg-form .is-main")).to_be_enabled()
         failed = page.locator("[data-files] li:not(:has(a))")
         assert failed.count() == 2
         assert "too large" in failed.nth(0).inner_text()
         assert failed.nth(1).inner_text().startswith("program.pdf program.pdf: ")
-        expect(page.locator("[data-files] .mg-badge.is-ok")).to_have_count(100, timeout=60_000)
+        expect(page.locator("[data-files] .mg-badge.is-ok")).to_have_count(30, timeout=60_000)
         assert page.get_attribute("[data-search]", "href") == "/admin/memory/search/?user=harbor&resources=1"
         page.click("[data-files] a >> nth=7")
         assert page.inner_text("h1").startswith("drop-7")

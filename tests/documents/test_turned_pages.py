@@ -59,9 +59,9 @@ def test_places_are_those_of_the_stored_page(turn: int, place: Box) -> None:
     ("name", "text"),
     [
         ("scan-rot90.pdf", "This contract is about the mill."),
-        ("scan-180.pdf", "This contract is about the mill."),
-        ("scan-stamp.pdf", "This contract is about the mill."),
-        ("scan-skew.pdf", "This contract is about the mill."),
+        pytest.param("scan-180.pdf", "This contract is about the mill.", marks=pytest.mark.torture),
+        pytest.param("scan-stamp.pdf", "This contract is about the mill.", marks=pytest.mark.torture),
+        pytest.param("scan-skew.pdf", "This contract is about the mill.", marks=pytest.mark.torture),
         ("scan-columns.pdf", "harbour crane that stood beside the old mill"),
     ],
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +23,33 @@ NOT_ADDED = {"chat:trash": 409, "chat:trash-2": 409, "chat:bulk-session": 409, "
 """The sessions whose adds are refused because they are deleted, with the status."""
 
 
-@pytest.fixture(params=SCENARIOS)
+# With EverOS on SQLite by name only: PostgreSQL has both each time.
+_BY_DAY = {"sqlite": ("embedded",), "postgresql": SCENARIOS}[database()]
+
+
+@pytest.fixture(params=[pytest.param(name, marks=() if name in _BY_DAY else pytest.mark.torture) for name in SCENARIOS])
 def scenario(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def upgraded_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OldGateway]]:
+def upgraded_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], OldGateway]]:
     """The gateways that were upgraded, by scenario: tests get copies of them."""
     folder = tmp_path_factory.mktemp("upgraded")
-    made = {}
-    for name in SCENARIOS:
-        made[name] = OldGateway.unpack(packed(name), folder / name)
-        made[name].upgrade()
+
+    @cache
+    def made(name: str) -> OldGateway:
+        gateway = OldGateway.unpack(packed(name), folder / name)
+        gateway.upgrade()
+        return gateway
+
     yield made
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
-def upgraded(scenario: str, upgraded_once: dict[str, OldGateway], tmp_path: Path) -> Iterator[OldGateway]:
-    yield upgraded_once[scenario].copy(tmp_path)
+def upgraded(scenario: str, upgraded_once: Callable[[str], OldGateway], tmp_path: Path) -> Iterator[OldGateway]:
+    yield upgraded_once(scenario).copy(tmp_path)
     shutil.rmtree(tmp_path, ignore_errors=True)
 
 
