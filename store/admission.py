@@ -200,7 +200,7 @@ def _of_pause(limits: _Limits, offers: _Offers) -> list[int]:
     def is_in_span(offer: Offer) -> bool:
         at_ms = offer.at_ms
         return at_ms is not None and any(
-            source == offer.source and began <= at_ms and ended is not None and at_ms < ended
+            source == offer.source and began <= at_ms and ended is not None and at_ms <= ended
             for source, began, ended in spans
         )
 
