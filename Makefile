@@ -105,7 +105,7 @@ screenshots: $(VENV)/.dev
 docs-screenshots: $(VENV)/.dev
 	$(BIN)/python -m tests.console.screenshots --docs docs/_static
 
-# What is read of files beside other readers; CORPUS names folders with more files, KINDS the endings.
+# Compare the words read of files with other readers; CORPUS names folders with more files, KINDS the endings.
 corpus: $(VENV)/.dev
 	$(BIN)/python -m benchmarks readings $(CORPUS) $(if $(KINDS),--kinds $(KINDS))
 

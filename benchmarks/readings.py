@@ -1,9 +1,9 @@
 """Compare how many words of files the gateway reads with what other readers find in them, by kind of file.
 
-The files are those of the tests, and those of the folders that are named. A reader that is not installed is left out:
-`pip install beautifulsoup4 openpyxl pypdf python-docx python-pptx`, and `pdftotext`. The words of a file are all that
-one of the others finds; a reader's share of them is its recall. A word counts as found if it stands in the text without
-its spaces, so that divided words and lines of Chinese count. A kind that nothing else reads is left out.
+The files are those of the tests and of the folders named. A reader that is absent is left out: `pip install
+beautifulsoup4 openpyxl pypdf python-docx python-pptx`, and `pdftotext`. The words of a file are all that one of the
+others finds; a reader's share of them is its recall. A word counts as found if it stands in the text without spaces,
+so that divided words and lines of Chinese count.
 """
 
 import argparse
