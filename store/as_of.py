@@ -96,8 +96,9 @@ def _taken_away(owner: Owner, texts: Collection[str]) -> set[str]:
     if not texts:
         return set()
     corrections = _revisions_of(owner).filter(override=OuterRef("override"), number__gt=OuterRef("number"))
-    is_undone = Q(override__undone_at__isnull=False, number__gt=0)
-    corrected = _revisions_of(owner).filter(Exists(corrections.filter(is_update=False)) | is_undone)
+    is_undone = Q(override__undone_at__isnull=False)  # the first text holds again
+    is_corrected = Exists(corrections.filter(is_update=False))
+    corrected = _revisions_of(owner).filter((~is_undone & is_corrected) | (is_undone & Q(number__gt=0)))
     is_shown = Q(state__in=_REMAINS) & (Q(session=None) | Q(session__state=State.LIVE))
     hidden = Memory.objects.filter(~is_shown, owned_by(owner))
     never = controls.never_of(owner.user_pk)

@@ -215,3 +215,15 @@ def test_each_moment_is_as_a_replay_says(alice: Person, monkeypatch: pytest.Monk
     taken: list[int] = []
     take()
     assert len(taken) >= HISTORIES
+
+
+@pytest.mark.django_db
+def test_the_text_that_an_undone_correction_restored_is_that_of_its_time(
+    alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(timezone, "now", lambda: clock.now)
+    history = History(alice, clock)
+    for action in ("upsert", "correct", "undo", "upsert"):
+        history.take(action, 0, 0)
+    history.check()
