@@ -1,4 +1,4 @@
-"""Delete from an environment what the gateway never reads: a quarter of the installed packages.
+"""Delete from an environment what nothing reads, type checkers included: a quarter of the installed packages.
 
 `python deploy/slim.py`, by the Python of a virtual environment. `make run` and the image do it after each installation.
 """
@@ -20,7 +20,7 @@ UNUSED_FOLDERS = (
     "_distutils_hack",
 )
 UNUSED_FILES = ("distutils-precedence.pth",)
-UNUSED_SUFFIXES = frozenset({".po", ".pyi", ".a"})
+UNUSED_SUFFIXES = frozenset({".po", ".a"})
 TESTED = ("numpy", "psycopg", "rest_framework", "uvicorn", "django_tasks", "pydantic")
 """Packages with tests inside, which may go. Elsewhere a folder `tests` may be code."""
 WITH_DEBUGGING = ("uvloop", "yaml", "httptools", "cryptography", "pydantic_core")

@@ -74,13 +74,13 @@ def test_slim_deletes_what_is_not_read_and_nothing_else(tmp_path: Path) -> None:
         "django/conf/locale/de/formats.py",
         "django/conf/locale/zh_Hans/LC_MESSAGES/django.mo",
         "numpy/core.py",
+        "numpy/core.pyi",
         "other/tests/code.py",
         "xberg/libonnxruntime.so",
     ]
     deleted = [
         "django/conf/locale/de/LC_MESSAGES/django.mo",
         "django/conf/locale/zh_Hans/LC_MESSAGES/django.po",
-        "numpy/core.pyi",
         "numpy/lib/tests/test_core.py",
         "xberg.libs/libonnxruntime.so",
     ]
