@@ -232,6 +232,9 @@ def _fit(case: Any) -> None:
         # No pattern says which characters Unicode has assigned, and which can be seen.
         object.__setattr__(case, "body", {**case.body, "user_id": case.body["user_id"].encode().hex()[:64]})
         return
+    if case.operation.path == "/users/me/expiry" and isinstance(case.body, dict):
+        days = {f"tag:t{name.encode().hex()[:32]}": days for name, days in case.body["days"].items()}
+        object.__setattr__(case, "body", {**case.body, "days": days})
     if case.operation.path == "/memories/delete":
         # Only the answer to a dry run says the count to expect, and a deletion needs a condition.
         body = {"filters": {"category": "user_memory_fact"}, "dry_run": True}
@@ -244,6 +247,8 @@ def _fit(case: Any) -> None:
     # Hypothesis draws some bodies again, such as examples: what it drew must not change.
     if isinstance(case.body, dict):
         object.__setattr__(case, "body", deepcopy(case.body))  # `case.body = …` makes it judge the body again
+        if isinstance(args := case.body.get("args"), dict) and "text" in args:
+            args["text"] = FITTING["text"](args["text"])
     for place in (case.query, case.body):
         if isinstance(place, dict):
             for name in (set(place) & set(FITTING)) - FREE.get(case.operation.path, set()):

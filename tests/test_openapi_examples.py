@@ -31,8 +31,8 @@ ORDER = re.findall(
     list_webhook_deliveries delete_webhook
     store_memory store_memories
     delete_memories forget_memories get_deletion undo_deletion export_user list_audit_events
-    get_controls tighten_controls put_expiry get_expiry
-    invoke_tool delete_resource restore_resource erase_user_by_id erase_user
+    put_expiry get_expiry
+    invoke_tool tighten_controls get_controls delete_resource restore_resource erase_user_by_id erase_user
     """,
 )
 OPERATIONS = {schema()["paths"][path][method]["operationId"]: (method, path) for method, path in sorted(operations())}
@@ -112,12 +112,24 @@ class Client:
             method,
             f"{self.server.url}{path}",
             params=query,
-            headers={"Authorization": f"Bearer {self.key}"} if self.key else {},
+            headers={"Authorization": f"Bearer {self._key_for(name)}"} if self.key else {},
             json=None if form else body,
             data={name: value for name, value in body.items() if name != "file"} if form else None,
             files={"file": ("contract.txt", body["file"], "text/plain")} if form else None,
             timeout=30,
         )
+
+    def _key_for(self, name: str) -> str:
+        """Return the user's key; for controls one with their scope, which no key has by default."""
+        if not name.endswith("_controls"):
+            return self.key
+        made = requests.post(
+            f"{self.server.url}/users/me/keys",
+            json={"label": name, "scopes": ["controls"]},
+            headers={"Authorization": f"Bearer {self.key}"},
+            timeout=30,
+        )
+        return str(made.json()["user_key"])
 
     def learn(self, shown: Any, real: Any) -> None:
         """Remember what the gateway made for what the example shows."""

@@ -18,5 +18,6 @@ def test_the_minimum_similarity_of_a_search_moves_into_its_options_and_back(alic
     before = MigrationExecutor(connection).migrate([("memories", "0007_sources_of_remote_memories")])
     former = before.apps.get_model("memories", "LoggedSearch").objects.order_by("pk")
     assert list(former.values_list("radius", flat=True)) == [0.25, None]
-    MigrationExecutor(connection).migrate([("memories", "0008_options_of_searches")])
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes())
     assert list(LoggedSearch.objects.order_by("pk").values_list("options", flat=True)) == [{"radius": 0.25}, {}]
