@@ -225,6 +225,18 @@ def _is_wrong(case: Any) -> bool:
     return bool(wrong - {ParameterLocation.PATH, *([] if has_body else [ParameterLocation.BODY])})
 
 
+def _as_tags(days: dict[str, Any]) -> dict[str, Any]:
+    return {f"tag:t{name.encode().hex()[:32]}": value for name, value in days.items()}
+
+
+# Only the answer to a dry run says the count to expect, a deletion needs a condition, and categories are few.
+BODIES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "/memories/delete": lambda _: {"filters": {"category": "user_memory_fact"}, "dry_run": True},
+    "/memories/forget": lambda _: {"words": "payment", "dry_run": True},
+    "/users/me/expiry": lambda body: {"days": _as_tags(body["days"])},
+}
+
+
 def _fit(case: Any) -> None:
     """Facts that no schema can say: which credentials, keys and cursors exist, where things are, which times are
     future, which methods need endpoints, which signs can be printed, how deep filters nest, and who may speak."""
@@ -232,15 +244,8 @@ def _fit(case: Any) -> None:
         # No pattern says which characters Unicode has assigned, and which can be seen.
         object.__setattr__(case, "body", {**case.body, "user_id": case.body["user_id"].encode().hex()[:64]})
         return
-    if case.operation.path == "/users/me/expiry" and isinstance(case.body, dict):
-        days = {f"tag:t{name.encode().hex()[:32]}": days for name, days in case.body["days"].items()}
-        object.__setattr__(case, "body", {**case.body, "days": days})
-    if case.operation.path == "/memories/delete":
-        # Only the answer to a dry run says the count to expect, and a deletion needs a condition.
-        body = {"filters": {"category": "user_memory_fact"}, "dry_run": True}
-        object.__setattr__(case, "body", {**case.body, **body})
-    if case.operation.path == "/memories/forget":
-        object.__setattr__(case, "body", {**case.body, "words": "payment", "dry_run": True})
+    if isinstance(case.body, dict) and (fitting := BODIES.get(case.operation.path)):
+        object.__setattr__(case, "body", {**case.body, **fitting(case.body)})
     case.headers.pop("If-Match", None)
     if "Idempotency-Key" in case.headers:
         case.headers["Idempotency-Key"] = str(uuid4())
