@@ -36,7 +36,7 @@ from core.messages import Translatable as _
 TOPICS: Final = tuple(Controls.Topic.values)
 SOURCES: Final = tuple(Pause.Source.values)
 KEPT_FOR: Final = timedelta(days=30)
-"""How long a message is refused that repeats one of a pause."""
+"""The time for which a message is refused that repeats one of a pause."""
 
 
 class LooseningRefused(GatewayError):

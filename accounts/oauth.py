@@ -48,7 +48,7 @@ _TOKEN = re.compile(rf"{OAUTH_PREFIX}[A-Za-z0-9_-]{{43}}")
 UNUSED_LIFETIME: Final = timedelta(days=1)
 USED_LIFETIME: Final = timedelta(days=90)
 DOCUMENT_LIFETIME: Final = timedelta(hours=1)
-"""How long the document at a client's id is not read again."""
+"""The time after which the document at a client's id is read again."""
 MAX_UNCONNECTED: Final = 1000
 """Registered clients without a connection; beyond it those that expire first are deleted."""
 # Two processes of one application may refresh at once. The later one is refused, but the connection stays.

@@ -39,7 +39,7 @@ TARGET = 0.98
 """The least that the gateway reads of what the best other reader of a kind does."""
 OURS = "gateway"
 SECONDS = 20
-"""How long another reader may take for a file. The gateway has limits of time and memory."""
+"""The time that another reader has for a file. The gateway has limits of time and memory."""
 
 _WORD: Final = re.compile(r"(?<![\w\ufffd])\w{3,}(?![\w\ufffd])")  # none that the reader could not decode
 _WHOLE_LINES: Final = frozenset({"log", "md", "tsv", "txt"})

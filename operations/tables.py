@@ -157,7 +157,7 @@ CONTROLS: tuple[Table, ...] = (
     Table(name="pauses", model=Pause, order=("began_at", "source")),
     Table(name="refused_messages", model=RefusedMessage, order=("refused_at", "digest")),
 )
-"""What a person lets the gateway keep. Of two states, an import keeps the stricter one."""
+"""The controls of a person over remembering. Of two states, an import keeps the stricter one."""
 EXPORTED, IMPORTED = "archive.export", "archive.import"
 
 

@@ -161,8 +161,9 @@ class RotateKeyBody(AuthenticatedBody):
 Refused = Annotated[
     dict[str, int] | None,
     Field(
-        description="How much the person's controls refused, by reason: `paused`, also what was said during a pause "
-        "or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing."
+        description="The number of texts that the person's controls refused, by reason: `paused`, also what was said "
+        "during a pause or repeats it; `never`, what has words or is about topics that are never remembered. "
+        "Absent if nothing."
     ),
 ]
 IsPaused = Annotated[
@@ -213,7 +214,7 @@ class PauseView(BaseModel):
     source: PausedSource = Field(examples=["chats"])
     since: Time = Field(description="When it began.")
     by: Literal["person", "key", "token", "operator", "command", "provisioning", "system"] = Field(
-        description="Who began it: the person on their own pages, or an API key with the scope `controls`.",
+        description="The one who began it: the person on their own pages, or an API key with the scope `controls`.",
         examples=["key"],
     )
 

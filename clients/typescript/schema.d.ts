@@ -1197,7 +1197,7 @@ export interface components {
             thoughts?: number | null;
             /**
              * Refused
-             * @description How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing.
+             * @description The number of texts that the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing.
              */
             refused?: {
                 [key: string]: number;
@@ -1521,7 +1521,7 @@ export interface components {
             action?: ("created" | "updated" | "unchanged" | "refused") | null;
             /**
              * Refused
-             * @description How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing.
+             * @description The number of texts that the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing.
              */
             refused?: {
                 [key: string]: number;
@@ -2442,7 +2442,7 @@ export interface components {
             stored: number;
             /**
              * Refused
-             * @description How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing.
+             * @description The number of texts that the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing.
              */
             refused?: {
                 [key: string]: number;
@@ -4146,7 +4146,7 @@ export interface components {
             since: string;
             /**
              * By
-             * @description Who began it: the person on their own pages, or an API key with the scope `controls`.
+             * @description The one who began it: the person on their own pages, or an API key with the scope `controls`.
              * @example key
              * @enum {string}
              */
@@ -5524,7 +5524,7 @@ export interface components {
             as_of?: string | null;
             /**
              * Hint
-             * @description How to find more, and how `as_of` searched, in the language of `Accept-Language`. Absent unless there is `as_of`, the default search scopes return few results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown.
+             * @description A sentence on finding more, or on what `as_of` searched, in the language of `Accept-Language`. Absent unless there is `as_of`, the default search scopes return few results and leave out sessions of the caller, `current_chat` has no `conversation_id`, or `timezone` is unknown.
              */
             hint?: string | null;
         };

@@ -25,7 +25,7 @@ from store.text.topic_words_zh import WORDS as CHINESE
 Topic = Literal["health", "money", "religion", "politics", "sexuality", "location", "family", "work"]
 TOPICS: Final[tuple[Topic, ...]] = get_args(Topic)
 Speaker = Literal["user", "other", "note"]
-"""Who says a text: the person ("I"), an assistant to them ("you"), or a note about them ("the user", a name)."""
+"""The voice of a text: the person ("I"), an assistant to them ("you"), or a note about them ("the user", a name)."""
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?;。！？；])(?<!\b[DdMS][rt]\.)\s+|(?<=[。！？；])|\n+")
 _APOSTROPHES: Final = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "`": "'"})
@@ -85,7 +85,7 @@ _OfTopic = Callable[[Topic, Speaker], Sequence[re.Pattern[str]]]
 
 
 def _patterns_for(folded: str, speaker: Speaker) -> list[_OfTopic]:
-    """Return the lexicons that can tell something of a sentence: none, if it speaks of nobody."""
+    """Return the lexicons that can tell something of a sentence; none without a person in it."""
     found: list[_OfTopic] = [_english, _german] if _MARKS[speaker].search(folded) else []
     return [_chinese, *found] if _UNSPACED.search(folded) else found
 

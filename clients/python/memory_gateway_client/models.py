@@ -388,9 +388,9 @@ class SearchReport(Model):
     as_of: str | None = None
     """The time that the request names by `as_of`. Absent without it."""
     hint: str | None = None
-    """How to find more, and how `as_of` searched, in the language of `Accept-Language`. Absent unless there is `as_of`,
-    the default search scopes return few results and leave out sessions of the caller, `current_chat` has no
-    `conversation_id`, or `timezone` is unknown."""
+    """A sentence on finding more, or on what `as_of` searched, in the language of `Accept-Language`. Absent unless
+    there is `as_of`, the default search scopes return few results and leave out sessions of the caller, `current_chat`
+    has no `conversation_id`, or `timezone` is unknown."""
 
 
 class SearchAnswer(Model):
@@ -518,8 +518,8 @@ class FactOut(Model):
     stored: int
     """1, or 0 if it was refused."""
     refused: dict[str, int] | None = None
-    """How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it;
-    `never`, what has words or is about topics that are never remembered. Absent if nothing."""
+    """The number of texts that the person's controls refused, by reason: `paused`, also what was said during a pause or
+    repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing."""
     paused: bool | None = None
     """True while the person pauses this kind of remembering. Absent otherwise."""
     redacted: dict[str, int] | None = None
@@ -538,8 +538,8 @@ class BulkResult(Model):
     action: str | None = None
     """The effect: created, updated, left as it was or refused. Absent for an error."""
     refused: dict[str, int] | None = None
-    """How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it;
-    `never`, what has words or is about topics that are never remembered. Absent if nothing."""
+    """The number of texts that the person's controls refused, by reason: `paused`, also what was said during a pause or
+    repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing."""
     paused: bool | None = None
     """True while the person pauses this kind of remembering. Absent otherwise."""
     redacted: dict[str, int] | None = None
@@ -754,8 +754,8 @@ class Added(Model):
     thoughts: int | None = None
     """The number of parts in which a model reasons, which are not stored. Absent if there are none."""
     refused: dict[str, int] | None = None
-    """How much the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it;
-    `never`, what has words or is about topics that are never remembered. Absent if nothing."""
+    """The number of texts that the person's controls refused, by reason: `paused`, also what was said during a pause or
+    repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing."""
     paused: bool | None = None
     """True while the person pauses this kind of remembering. Absent otherwise."""
     warnings: list[FieldProblem] | None = None
@@ -1082,7 +1082,7 @@ class PauseView(Model):
     since: datetime
     """When it began."""
     by: str
-    """Who began it: the person on their own pages, or an API key with the scope `controls`."""
+    """The one who began it: the person on their own pages, or an API key with the scope `controls`."""
 
 
 class ControlsView(Model):

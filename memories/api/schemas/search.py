@@ -519,9 +519,9 @@ class SearchMeta(BaseModel):
     )
     hint: str | None = Field(
         None,
-        description="How to find more, and how `as_of` searched, in the language of `Accept-Language`. Absent unless "
-        "there is `as_of`, the default search scopes return few results and leave out sessions of the caller, "
-        "`current_chat` has no `conversation_id`, or `timezone` is unknown.",
+        description="A sentence on finding more, or on what `as_of` searched, in the language of `Accept-Language`. "
+        "Absent unless there is `as_of`, the default search scopes return few results and leave out sessions of the "
+        "caller, `current_chat` has no `conversation_id`, or `timezone` is unknown.",
     )
 
 
