@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
@@ -86,9 +86,10 @@ def require_not_paused(user_pk: UUID, *sources: str) -> None:
         raise Paused
 
 
-def paused_users(*sources: str) -> QuerySet[Pause, UUID]:
-    """Return a query for the keys of users who paused one of the sources."""
-    return Pause.objects.filter(ended_at=None, source__in=sources).values_list("user_id", flat=True)
+def paused_users(*sources: str, since: datetime | None = None) -> QuerySet[Pause, UUID]:
+    """Return a query for the keys of users who have paused one of the sources, or had after a moment."""
+    lasted = Q(ended_at=None) if since is None else Q(ended_at=None) | Q(ended_at__gte=since)
+    return Pause.objects.filter(lasted, source__in=sources).values_list("user_id", flat=True)
 
 
 def set_paused(user_pk: UUID, sources: Iterable[str], *, is_loosening_allowed: bool = False, actor: Actor) -> None:

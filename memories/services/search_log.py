@@ -112,7 +112,9 @@ def _write(batch: list[_Search]) -> int:
         cell = _hour_of(one.at), math.floor(math.log(max(one.ms, 0.01), DURATION_BASE))
         counts[cell] += 1
         without_hits[cell] += not one.hits
-    without_words = set(paused_users("chats").filter(user__in=existing))  # agents search with what was just said
+    # Agents search with what was just said. A pause may have ended between a search and this writing.
+    paused = paused_users("chats", since=min(one.at for one in batch))
+    without_words = set(paused.filter(user__in=existing))
     limits, closed = never_by_user(existing), _incognito_chats(found)
     rows = (
         _row(one, has_words=one.owner.user_pk not in without_words and not _is_refused(one, limits, closed))

@@ -209,6 +209,17 @@ def test_the_search_log_has_no_words_of_a_pause(alice: Person, settings: Any) ->
     assert list(LoggedSearch.objects.values_list("query", flat=True)) == [""]
 
 
+def test_a_search_of_a_pause_is_logged_without_words_after_its_end(alice: Person, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_LOG_QUERIES = True
+    pause(alice, "chats")
+    call(alice, "post", "/memories/search", query=f"What about {WORD}?", scope=["all_user_memory"])
+    resume(alice)
+    search_log.write()
+    call(alice, "post", "/memories/search", query="tea", scope=["all_user_memory"])
+    search_log.write()
+    assert list(LoggedSearch.objects.order_by("pk").values_list("query", flat=True)) == ["", "tea"]
+
+
 def test_imports_leave_out_what_was_said_during_a_pause(alice: Person, tmp_path: Path) -> None:
     pause(alice)
     at = timezone.now().isoformat()

@@ -117,6 +117,7 @@ READING = NOT_SENT | {"If-Match"}
 NOT_SENT_BY = {
     "create_user": set[str](),
     "erase_user_by_id": {"user_key"},
+    "get_expiry": READING,
     "get_profiles": READING,
     "get_memory": READING,
     "get_resource": READING,
