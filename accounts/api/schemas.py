@@ -1,11 +1,12 @@
 """Common parts of request bodies and queries, and the bodies and responses of `/users`."""
 
-from datetime import datetime
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import date
 from typing import Annotated, Literal
 from uuid import UUID
 
-from django.utils import timezone
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, WrapValidator
 
 from accounts.controls import TOPICS
 from accounts.models import MAX_NEVER_WORD_CHARS, MAX_NEVER_WORDS
@@ -92,14 +93,15 @@ def _require_text(value: object) -> object:
 Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_require_text)]
 
 
-def _future_second(value: datetime) -> datetime:
-    """Return a time in whole seconds, as answers show it. Raises: `ValueError` for one that has passed."""
-    if value <= timezone.now():
-        raise ValueError(_("must be in the future"))
-    return value.replace(microsecond=0)
+def _moment_or_day(value: object, handler: Callable[[object], date]) -> date:
+    """Return a time; for a date alone a day, which ends where the user is (`memories.services.zones.ending_of`)."""
+    if isinstance(value, str) and len(value) == len("2027-01-31"):
+        with suppress(ValueError):
+            return date.fromisoformat(value)
+    return handler(value)
 
 
-FutureMoment = Annotated[Moment, AfterValidator(_future_second)]
+MomentOrDay = Annotated[Moment, WrapValidator(_moment_or_day)]
 
 
 class CreateUserBody(Body):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from django.utils import timezone
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from accounts.api.schemas import FutureMoment
+from accounts.api.schemas import MomentOrDay
 from agents.tools.arguments import StrictArguments
 from agents.tools.caller import DEFAULT_AGENT, Caller
 from agents.tools.results import Result, failed, result
@@ -103,8 +103,8 @@ class AddArguments(StrictArguments):
     participants: list[Participant] = Field(
         [], max_length=MAX_PARTICIPANTS, description="The other people of a group chat."
     )
-    expires_at: FutureMoment | None = Field(
-        None, description="When the session expires with its memories. Absent: as before."
+    expires_at: MomentOrDay | None = Field(
+        None, description="When the session expires with its memories: a time, or the last day. Absent: as before."
     )
     flush: bool = Field(
         False, description="True turns all messages of the session into memories: the conversation ends."
@@ -137,7 +137,8 @@ def add_messages(caller: Caller, arguments: AddArguments) -> Result:
         now = to_ms(timezone.now())  # the engines put messages of one time one after the other
         messages = tuple(message.to_message(caller, now) for message in arguments.messages)
         participants = {person.id: person.name for person in arguments.participants}
-        command = AddCommand(session_id, messages, participants, expires_at=given_expiry(arguments))
+        expires_at = given_expiry(arguments, caller.owner.user_pk)
+        command = AddCommand(session_id, messages, participants, expires_at=expires_at)
         outcome = add(caller.owner, command)
         status, stored, redacted = outcome.status, outcome.stored, dict(outcome.redacted)
         skipped = [{"index": one.message, "id": one.memory_id} for one in outcome.skipped]

@@ -126,7 +126,7 @@ def _require_match(request: Request, owner: Owner, older: Memory | None) -> None
 def _store(principal: Principal, body: fact_schemas.FactItem | fact_schemas.FactBody, **options: Any) -> StoredFact:
     """Store a fact for the application and the agent of a key. External ids of a bound key are those of its agent."""
     owner = owner_of(principal, body.app_id or "default", body.project_id or "default")
-    fact = body.fact()
+    fact = body.fact(owner.user_pk)
     fact = replace(fact, agent_id=agent_of(principal, fact.agent_id) or "")
     return store_fact(owner, fact, Source("tool", Actor.key(principal), principal.agent_id), **options)
 
@@ -278,7 +278,7 @@ class MemoryViewSet(ViewSet):
                 copies = rendering.copies(copy_ids)
             elif values:
                 override = decisions.override(principal.user_pk, ref, values, actor=actor)
-            if (expires_at := given_expiry(body)) is not KEPT:
+            if (expires_at := given_expiry(body, principal.user_pk)) is not KEPT:
                 decisions.set_expiry(principal.user_pk, ref, expires_at, actor=actor)
             if labels:
                 decisions.set_labels(principal.user_pk, ref, labels, actor=actor)
@@ -382,7 +382,7 @@ class MemoryViewSet(ViewSet):
         principal = caller(request)
         ref = ref_of(principal, body.memory_ref(memory_id))
         with if_unchanged(request, partial(_memory, principal.user_pk, ref)):
-            expires_at, actor = given_expiry(body), Actor.key(principal)
+            expires_at, actor = given_expiry(body, principal.user_pk), Actor.key(principal)
             restored = decisions.restore(principal.user_pk, ref, expires_at=expires_at, actor=actor)
         tombstone_id = restored[0].tombstone_id if restored else None
         copies = rendering.copies([one.memory_id for one in restored[1:]]) if restored[1:] else {}
@@ -552,7 +552,7 @@ class MessageViewSet(ViewSet):
         """
         body = parse(message_schemas.AddBody, request.data)
         owner = owner_of(caller(request), body.app_id, body.project_id)
-        result = add(owner, body.command(owner.user_id))
+        result = add(owner, body.command(owner))
         language = language_of(request)
         with translation.override(language):
             answer = rendering.added(body.session_id, result, unknown_zone(body.timezone or ""))
@@ -678,7 +678,7 @@ class SessionViewSet(ViewSet):
         owner = owner_of(principal, body.app_id, body.project_id)
         require_visible(principal, owner, session_id)
         with if_unchanged(request, partial(_session, owner, session_id, is_locked=True)):
-            expires_at, actor = given_expiry(body), Actor.key(principal)
+            expires_at, actor = given_expiry(body, principal.user_pk), Actor.key(principal)
             tombstone = decisions.restore_session(owner, session_id, expires_at=expires_at, actor=actor)
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})
 

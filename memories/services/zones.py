@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from core.zones import default_zone, offset_minutes, zone_of
 from memories.services.scoped_hits import SearchCommand
 from store import filters
 from store.text import times
+from store.text.time_windows import Window
 
 NO_TIME: Final = _("must be a date such as 2026-06-01, an ISO 8601 time, or words such as last week")
 _FIRST: Final = from_ms(0)
@@ -69,6 +70,21 @@ def end_of(written: str, now: datetime) -> datetime | None:
     if (days := times.days_of(written, now)) is not None:
         return from_ms(min(times.span_of(days, now)[1], filters.MAX_MS))
     return moment_of(written, now)
+
+
+def ending_of(given: date | None, user_pk: UUID, requested: str = "", *, field: str = "expires_at") -> datetime | None:
+    """Return when something expires, in whole seconds as answers show it: a day ends where the user is; None: never.
+
+    At most one SQL statement, and none for a time. Raises: `InvalidInput` for what has passed.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, datetime):
+        here = datetime.now(zone_of_user(user_pk, requested))
+        given = from_ms(min(times.span_of(Window(given, given), here)[1], filters.MAX_MS))
+    if given <= timezone.now():
+        raise InvalidInput.of_field(field, _("must be in the future"))
+    return given.replace(microsecond=0)
 
 
 def moment_of(written: str, now: datetime) -> datetime | None:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts import services
 from accounts.audit import Actor
 from accounts.models import AuditEvent, MemoryUser
+from core.zones import zone_of
 from memories.models import Tombstone
 from memories.services.manual import add_by_hand
 from operations import ledger
@@ -119,6 +120,35 @@ def test_a_time_that_has_passed_is_refused(alice: Person, place: str) -> None:
     refused = call(alice, method, address, status=422, **body)
     assert refused["errors"][0]["field"].endswith("expires_at")
     assert Memory.objects.get().expires_at is None
+
+
+def test_a_date_alone_ends_with_the_day_where_the_person_is(alice: Person, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_TIME_ZONE = "Asia/Shanghai"
+    end = datetime.fromisoformat("2199-12-31T16:00:00+00:00")
+    in_new_york = datetime.fromisoformat("2200-01-01T05:00:00+00:00")
+    add(alice, message(alice, SECRET, expires_at="2199-12-31"), expires_at="2199-12-31")
+    add(alice, message(alice, "far", expires_at="2199-12-31"), session_id="chat:c2", timezone="America/New_York")
+    call(alice, "post", "/memories", status=201, text="a fact", expires_at="2199-12-31")
+    call(alice, "post", "/memories/bulk", memories=[{"text": "in bulk", "expires_at": "2199-12-31"}])
+    call(alice, "post", "/memories", status=422, text="at the end of time", expires_at="9999-12-31")
+    add(alice, message(alice, "changed"), session_id="chat:c3")
+    path = f"/memories/{id_of('changed')}"
+    call(alice, "patch", path, expires_at="2199-12-31")
+    wanted = {SECRET: end, "far": in_new_york, "a fact": end, "in bulk": end, "changed": end}
+    assert {text: Memory.objects.get(text=text).expires_at for text in wanted} == wanted
+    assert Session.objects.get(session_id="chat:c1").expires_at == end
+    call(alice, "delete", path)
+    call(alice, "post", f"{path}/restore", expires_at="2199-12-30")
+    assert Memory.objects.get(text="changed").expires_at == end - timedelta(days=1)
+    today = timezone.now().astimezone(zone_of("Asia/Shanghai")).date()
+    call(alice, "patch", path, expires_at=today.isoformat())
+    yesterday = (today - timedelta(days=1)).isoformat()
+    for day in (yesterday, "2199-02-30", "2199-1-1"):
+        refused = call(alice, "patch", path, expires_at=day, status=422)
+        assert refused["errors"][0]["field"] == "expires_at"
+    of_message = {"session_id": "chat:c1", "messages": [message(alice, "x", expires_at=yesterday)]}
+    refused = call(alice, "post", "/memories/add", status=422, **of_message)
+    assert refused["errors"][0]["field"] == "messages.0.expires_at"
 
 
 def test_an_override_sets_and_clears_the_time(alice: Person, step: Callable[..., None]) -> None:
@@ -283,9 +313,12 @@ def test_defaults_of_a_user_count_for_what_is_stored_afterwards(
     assert answer["installation"] == settings.MEMORY_GATEWAY_EXPIRY
     assert days_of(alice) == answer["days"] == {"full_context_user": 2, "tag:draft": 1, "user_memory_fact": 9}
     assert days_of(bob) == {}
-    add(alice, message(alice, SECRET, timestamp=2), message(alice, "its time", timestamp=3, expires_at=later(days=9)))
-    add(alice, message(alice, "a draft", timestamp=4, tags=["draft"]))
-    add(bob, message(bob, "of bob"))
+    its_time = message(alice, "its time", timestamp=3, expires_at=later(days=9))
+    assert "expiry_days" not in add(alice, its_time)
+    twice = [message(alice, SECRET, timestamp=2), message(alice, "a draft", timestamp=4, tags=["draft"])]
+    assert add(alice, *twice)["expiry_days"] == {"full_context_user": 2, "tag:draft": 1}
+    assert "expiry_days" not in add(alice, *twice)  # nothing is stored again
+    assert add(bob, message(bob, "of bob"))["expiry_days"] == {"full_context_user": 50}
     fact = call(alice, "post", "/memories", status=201, text="a fact")["memory"]
     assert fact["expires_at"] is not None  # the answer says so
     call(alice, "post", "/memories", status=201, text="a preference", category="user_memory_preference")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
+from uuid import UUID
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from accounts.api.schemas import AuthenticatedBody, IsPaused, Moment, Refused, ScopedBody, Time
+from accounts.api.schemas import AuthenticatedBody, IsPaused, Moment, MomentOrDay, Refused, ScopedBody, Time
 from core.ids import Name, NewSessionId
 from core.labels import ExternalId, Metadata, Tags
 from core.rest import Body, Problem
 from memories.api.schemas.memories import Importance, MemoryId, MemoryOut
 from memories.services.manual import DEFAULT_IMPORTANCE, MAX_TEXT_CHARS, NewFact
+from memories.services.zones import ending_of
 from store.categories import CATEGORIES, Category
 
 MAX_FACTS = 500
@@ -43,8 +45,10 @@ class _Fact(BaseModel):
         examples=["crm-17"],
     )
     created_at: Moment | None = Field(None, description="When it was said. Absent: now.", examples=[None])
-    expires_at: Moment | None = Field(
-        None, description="When it ends, in the future. Absent or null: never.", examples=[None]
+    expires_at: MomentOrDay | None = Field(
+        None,
+        description="When it ends: a time, or the last day in the person's time zone. Absent or null: never.",
+        examples=[None],
     )
     agent_id: Name | None = Field(
         None, description="The agent that stores it, and which alone finds it then. Absent: none.", examples=[None]
@@ -53,7 +57,8 @@ class _Fact(BaseModel):
         None, description="The session that it belongs to. Absent: `memory_edit:{user_id}`.", examples=[None]
     )
 
-    def fact(self) -> NewFact:
+    def fact(self, user_pk: UUID) -> NewFact:
+        """Return the fact of a user. Raises: `InvalidInput` for an `expires_at` that has passed."""
         given = {name for name in self.model_fields_set if name in _CLEARED or getattr(self, name) is not None}
         return NewFact(
             text=self.text,
@@ -65,7 +70,7 @@ class _Fact(BaseModel):
             metadata=self.metadata or {},
             external_id=self.external_id or "",
             created_at=self.created_at,
-            expires_at=self.expires_at,
+            expires_at=ending_of(self.expires_at, user_pk),
             given=given,
         )
 

@@ -10,7 +10,7 @@ from accounts.api.schemas import (
     AuthenticatedBody,
     AuthenticatedQuery,
     ChatId,
-    FutureMoment,
+    MomentOrDay,
     NextCursor,
     ProjectId,
     RemoteView,
@@ -180,9 +180,10 @@ class MemoryBody(AuthenticatedBody):
 class MemoryRestoreBody(MemoryBody):
     """The session and scope of a memory, and when it expires after it is restored."""
 
-    expires_at: FutureMoment | None = Field(
+    expires_at: MomentOrDay | None = Field(
         None,
-        description="When it expires again; null for never. Required for a memory that has expired. Absent: as before.",
+        description="When it expires again, a time or the last day; null for never. Required for a memory that has "
+        "expired. Absent: as before.",
         examples=[None],
     )
 
@@ -226,8 +227,10 @@ class OverrideBody(MemoryBody):
     importance: Importance | None = Field(
         None, description="The new importance, 1 for the highest. Absent: the importance stays."
     )
-    expires_at: FutureMoment | None = Field(
-        None, description="When it expires; null for never. Absent: as before. It is no override, and no undo ends it."
+    expires_at: MomentOrDay | None = Field(
+        None,
+        description="When it expires, a time or the last day; null for never. Absent: as before. It is no override, "
+        "and no undo ends it.",
     )
     tags: Tags | None = Field(
         None, description="The new tags, in the place of the former; null for none. Absent: as before. No undo ends it."
@@ -437,9 +440,10 @@ class SessionBody(ScopedBody):
 class SessionRestoreBody(SessionBody):
     """The scope of the session, and when it expires after it is restored."""
 
-    expires_at: FutureMoment | None = Field(
+    expires_at: MomentOrDay | None = Field(
         None,
-        description="When it expires again; null for never. Required for one that has expired. Absent: as before.",
+        description="When it expires again, a time or the last day; null for never. Required for one that has expired. "
+        "Absent: as before.",
         examples=[None],
     )
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, Self
+from uuid import UUID
 
 from pydantic import (
     AfterValidator,
@@ -21,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from accounts.api.schemas import ChatId, FutureMoment, IsPaused, Refused, ScopedBody, Time
+from accounts.api.schemas import ChatId, IsPaused, MomentOrDay, Refused, ScopedBody, Time
 from core.ids import DisplayName, Name, NewSessionId, SessionId, UserId
 from core.labels import Metadata, Tags
 from core.messages import Translatable as _
@@ -35,9 +36,10 @@ from documents.mime_types import ContentType
 from memories.api.schemas import dialects
 from memories.services.add import MAX_NAME_CHARS, AddCommand, NewContentItem, NewMessage
 from memories.services.files import decode_base64
+from memories.services.zones import ending_of
 from store.filters import MAX_MS
 from store.port import FlushStatus
-from store.types import KEPT, NewExpiry, Role
+from store.types import KEPT, NewExpiry, Owner, Role
 
 MAX_MESSAGES = 500
 MAX_ITEMS = 100
@@ -279,8 +281,8 @@ class MessageIn(Body):
         None,
         description="Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it.",
     )
-    expires_at: FutureMoment | None = Field(
-        None, description="When its memory expires and goes to the trash. Absent: never, or with its session."
+    expires_at: MomentOrDay | None = Field(
+        None, description="When its memory expires: a time, or the last day. Absent: never, or with its session."
     )
     content: Annotated[
         list[Item],
@@ -350,7 +352,7 @@ class MessageIn(Body):
             tool_call_id=self.tool_call_id,
             tags=tuple(self.tags or ()),
             metadata=self.metadata or {},
-            expires_at=self.expires_at,
+            expires_at=sent.ending_of(self.expires_at, index),
         )
 
 
@@ -358,12 +360,17 @@ class MessageIn(Body):
 class Sent:
     """The sender and the agent of a request, for messages that name no sender."""
 
-    user_id: str
+    owner: Owner
     agent_id: str
+    zone: str
+
+    def ending_of(self, expires_at: date | None, index: int) -> datetime | None:
+        """Return when a message expires. Raises: as `zones.ending_of`."""
+        return ending_of(expires_at, self.owner.user_pk, self.zone, field=f"messages.{index}.expires_at")
 
     def message(self, index: int, sender_id: str | None, role: Role, timestamp: int | None) -> NewMessage:
         """Return a message without content, of time 0 if it has none."""
-        sender = sender_id or (self.user_id if role == "user" else self.agent_id)
+        sender = sender_id or (self.owner.user_id if role == "user" else self.agent_id)
         return NewMessage(sender, role, timestamp or 0, (), has_time=timestamp is not None, index=index)
 
 
@@ -399,9 +406,9 @@ class AddBody(ScopedBody):
         examples=["Asia/Shanghai"],
     )
 
-    expires_at: FutureMoment | None = Field(
+    expires_at: MomentOrDay | None = Field(
         None,
-        description="When the session expires and goes to the trash with all its memories. Absent: as before; null: "
+        description="When the session expires with all its memories: a time, or the last day. Absent: as before; null: "
         "never.",
     )
     incognito: bool = Field(
@@ -410,10 +417,11 @@ class AddBody(ScopedBody):
         "it, and it is purged when it is deleted, flushed with `end`, or has no message for two hours.",
     )
 
-    def command(self, user_id: str) -> AddCommand:
-        """Return the call for its caller."""
+    def command(self, owner: Owner) -> AddCommand:
+        """Return the call for its caller. Raises: `InvalidInput` for an `expires_at` that has passed."""
         participants = {person.id: person.name for person in self.participants}
-        sent, now = Sent(user_id, self.agent_id or DEFAULT_SENDER), to_ms(datetime.now(UTC))
+        zone, now = self.timezone or "", to_ms(datetime.now(UTC))
+        sent = Sent(owner, self.agent_id or DEFAULT_SENDER, zone)
         given = [new for index, message in enumerate(self.messages) for new in message.to_messages(index, sent)]
         messages = tuple(
             new if new.has_time else replace(new, timestamp_ms=now + number) for number, new in enumerate(given)
@@ -423,17 +431,16 @@ class AddBody(ScopedBody):
             self.session_id,
             messages,
             participants,
-            self.timezone or "",
+            zone,
             thoughts,
-            given_expiry(self),
+            given_expiry(self, owner.user_pk, zone),
             self.incognito,
         )
 
 
-def given_expiry(body: Any) -> NewExpiry:
-    """Return the `expires_at` of a body, `KEPT` if it has none."""
-    expires_at: datetime | None = body.expires_at
-    return expires_at if "expires_at" in body.model_fields_set else KEPT
+def given_expiry(body: Any, user_pk: UUID, requested_zone: str = "") -> NewExpiry:
+    """Return the `expires_at` of a body, `KEPT` if it has none. Raises: as `ending_of`."""
+    return ending_of(body.expires_at, user_pk, requested_zone) if "expires_at" in body.model_fields_set else KEPT
 
 
 class FlushBody(ScopedBody):
@@ -490,6 +497,11 @@ class AddOut(BaseModel):
     thoughts: int | None = Field(
         None,
         description="The number of parts in which a model reasons, which are not stored. Absent if there are none.",
+    )
+    expiry_days: dict[str, int] | None = Field(
+        None,
+        description="The defaults of expiry that were applied to messages without a time: the days, by category, or "
+        "`tag:` and a tag. Absent if there are none.",
     )
     refused: Refused = None
     paused: IsPaused = None
