@@ -73,7 +73,7 @@ class AttachedEngine(EmbeddedEngine):
             named = {one: _without_files(message) for one, message in named.items()}
         with transaction.atomic():
             new = [one.draft for parts in drafts.values() for one in parts if one.draft is not None]
-            writes.note_expiry(owner, new, expires_at)
+            defaults = writes.note_expiry(owner, new, expires_at)
             session = remote_sessions.claim(owner, session_id)
             check()
             sessions.set_expiry(session, expires_at)
@@ -91,6 +91,7 @@ class AttachedEngine(EmbeddedEngine):
             uuid.uuid4().hex,
             ingest.kept_as_text(messages, unread),
             readings=ingest.readings(messages, read),
+            expiry_days=dict(defaults[one] for ids in stored.values() for one in ids if one in defaults),
         )
 
     def _drafts_of(

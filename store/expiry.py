@@ -24,20 +24,25 @@ EXPIRING_STATES: Final = (State.LIVE, State.SUPERSEDED)
 _EXPIRES: Final = Q(expires_at__isnull=False, state__in=EXPIRING_STATES)
 
 
-def set_defaults(owner: Owner, memories: Iterable[Memory]) -> None:
+def set_defaults(owner: Owner, memories: Iterable[Memory]) -> dict[str, tuple[str, int]]:
     """Set when unsaved memories without a time expire, by the days of the user and of `MEMORY_GATEWAY_EXPIRY`.
 
-    Of several the earliest wins. One statement if a memory has no time.
+    Of several the earliest wins. Return the default that was applied, its name and its days, by memory id. One
+    statement if a memory has no time.
     """
+    applied: dict[str, tuple[str, int]] = {}
     lasting = [memory for memory in memories if memory.expires_at is None]
     if not lasting:
-        return
+        return applied
     rules: list[Mapping[str, int]] = [settings.MEMORY_GATEWAY_EXPIRY, expiry.days_of(owner.user_pk)]
     for memory in lasting if any(rules) else ():
         tags = memory.payload.get("tags")
         names = [memory.category, *(f"{OF_TAG}{tag}" for tag in (tags if isinstance(tags, list | tuple) else ()))]
-        if found := [days[name] for days in rules for name in names if name in days]:
-            memory.expires_at = timezone.now().replace(microsecond=0) + timedelta(days=min(found))
+        if found := [(rule[name], name) for rule in rules for name in names if name in rule]:
+            days, name = min(found)
+            applied[memory.memory_id] = name, days
+            memory.expires_at = timezone.now().replace(microsecond=0) + timedelta(days=days)
+    return applied
 
 
 def memories_due(user_pk: UUID, now: datetime) -> QuerySet[Memory]:

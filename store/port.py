@@ -72,7 +72,7 @@ class AddResult:
     model reasons there. `warnings` are the parts that lost something, `kept_as_text` those that the engine could not
     read. `readings` has the files that were read now. `refused` counts the messages that
     the person's controls refuse in whole or in part, by reason; `left_out` are those refused in whole. `is_paused`: a
-    pause lasts.
+    pause lasts. `expiry_days` are the defaults of expiry that were applied, by category, or `tag:` and a tag.
     """
 
     status: str
@@ -87,6 +87,7 @@ class AddResult:
     refused: Mapping[str, int] = field(default_factory=dict)
     left_out: int = 0
     is_paused: bool = False
+    expiry_days: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def stored(self) -> int:

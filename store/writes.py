@@ -76,13 +76,17 @@ def known(owner: Owner, memory_ids: Iterable[str]) -> set[str]:
     return set(found.values_list("memory_id", flat=True))
 
 
-def note_expiry(owner: Owner, drafts: Sequence[Draft], of_session: NewExpiry) -> None:
-    """Set when drafts expire that name no time, and lower the user's bound before their session is locked."""
-    expiry.set_defaults(owner, [memory for draft in drafts for memory in draft.memories])
+def note_expiry(owner: Owner, drafts: Sequence[Draft], of_session: NewExpiry) -> dict[str, tuple[str, int]]:
+    """Set when drafts expire that name no time, and lower the user's bound before their session is locked.
+
+    Return the defaults that were applied, as `store.expiry.set_defaults`.
+    """
+    applied = expiry.set_defaults(owner, [memory for draft in drafts for memory in draft.memories])
     times = [memory.expires_at for draft in drafts for memory in draft.memories if memory.expires_at]
     times += [of_session] if isinstance(of_session, datetime) else []
     if times:
         lower(owner.user_pk, min(times))
+    return applied
 
 
 def append(owner: Owner, session: int, drafts: Sequence[Draft]) -> list[Draft]:

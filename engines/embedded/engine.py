@@ -83,13 +83,14 @@ class EmbeddedEngine(MemoryTable):
                     drafts.append(ingest.as_text(part))
                 else:
                     read += [part] if part.item and part.item.uri else []
-        self._append(owner, session_id, drafts, read, expires_at=expires_at, check=check)
+        defaults = self._append(owner, session_id, drafts, read, expires_at=expires_at, check=check)
         return AddResult(
             "accumulated",
             len(messages),
             uuid.uuid4().hex,
             ingest.kept_as_text(messages, unread),
             readings=ingest.readings(messages, readings),
+            expiry_days=defaults,
         )
 
     @engine_call
@@ -120,17 +121,19 @@ class EmbeddedEngine(MemoryTable):
         *,
         expires_at: NewExpiry = KEPT,
         check: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Append to a session, and remove the descriptions of these parts."""
+    ) -> dict[str, int]:
+        """Append to a session, and remove the descriptions of these parts. Return the applied defaults of expiry."""
         former = [ingest.description_id(part) for part in described]
         with transaction.atomic():
-            writes.note_expiry(owner, drafts, expires_at)
+            defaults = writes.note_expiry(owner, drafts, expires_at)
             session = sessions.locked(owner, session_id)
             check()
             sessions.set_expiry(session, expires_at)
             if former:
                 writes.remove(owner, list(Memory.objects.filter(owned_by(owner), memory_id__in=former)))
-            writes.append(owner, session.pk, drafts)
+            new = writes.append(owner, session.pk, drafts)
+        stored = (memory.memory_id for draft in new for memory in draft.memories)
+        return dict(defaults[memory_id] for memory_id in stored if memory_id in defaults)
 
     @engine_call
     def flush(self, owner: Owner, session_id: str) -> FlushResult:

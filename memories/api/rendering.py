@@ -173,6 +173,8 @@ def added(session_id: str, result: AddResult, unknown_zone: str | None = None) -
     answer |= answer_of(result.refused, is_paused=result.is_paused)
     if result.redacted:
         answer["redacted"] = dict(result.redacted)
+    if result.expiry_days:
+        answer["expiry_days"] = dict(result.expiry_days)
     if result.thoughts:
         answer["thoughts"] = result.thoughts
     warnings = [{"field": one.field, "message": localized(one.message)} for one in result.warnings]
