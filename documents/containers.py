@@ -7,7 +7,7 @@ import email
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.errors import HeaderParseError
@@ -17,6 +17,7 @@ from functools import partial
 from typing import Final
 
 from documents import mime_types as mt
+from documents import outlook
 from documents.decoding import clean, decode, label_in
 from documents.document import Limits
 from documents.guards import DAMAGED, Refused
@@ -65,6 +66,9 @@ class Tree:
             yield from self._mailbox(data, path)
         elif mime == mt.ZIP:
             yield from self._archive(data, path)
+        elif mime == mt.MSG:
+            yield from self.read(data, mime, None)
+            yield from self._outlook(outlook.attachments(data), path)
         else:
             yield from self._mail(_parsed(data), path)
 
@@ -87,10 +91,28 @@ class Tree:
                 if not member.is_dir() and not member.filename.startswith("__MACOSX/"):
                     yield from self._part(partial(archive.read, member), member.filename, None, path)
 
+    def _outlook(self, attachments: outlook.Attachments, path: tuple[str, ...]) -> Iterator[Row]:
+        """Yield the rows of the attachments of a message of Outlook."""
+        try:
+            for found, content in attachments:
+                name = found or mt.OCTET_STREAM
+                if isinstance(content, outlook.Message):
+                    if self._takes(name, path, 0):
+                        yield from self._under((*path, name), self._inner(content, (*path, name)))
+                elif content:
+                    yield from self._part(content, name, None, path)
+                else:
+                    self.skipped.append(_shown((*path, name)))
+        except Refused:
+            self.skipped.append(_shown((*path, "…")))
+
+    def _inner(self, message: outlook.Message, path: tuple[str, ...]) -> Iterator[Row]:
+        yield from _header(message.fields)
+        yield from paragraphs(clean(message.text)) if message.text else html_rows(decode(message.html))
+        yield from self._outlook(message.attachments, path)
+
     def _mail(self, message: Message, path: tuple[str, ...]) -> Iterator[Row]:
-        named = {name: value for name in _FIELDS if (value := _field(message, name))}
-        if named:
-            yield "paragraph", None, "\n".join(f"{name}: {value}" for name, value in named.items())
+        yield from _header({name: value for name in _FIELDS if (value := _field(message, name))})
         attachments: list[Message] = []
         for part in _bodies(message, attachments):
             yield from self._body(part)
@@ -146,7 +168,7 @@ class Tree:
             return
         inside = (*path, name)
         try:
-            if mime in {mt.EML, mt.MBOX}:
+            if mime in mt.CONTAINERS - {mt.ZIP}:
                 rows: Iterable[Row] = self.rows(data, mime, inside)
             elif mime in (mt.DOCUMENTS | mt.PARSED_TEXTS) - {mt.ZIP}:
                 rows = list(self.read(data, mime, charset))
@@ -175,6 +197,11 @@ class Tree:
     def _under(self, path: tuple[str, ...], rows: Iterable[Row]) -> Iterator[Row]:
         yield "part", None, _shown(path)
         yield from rows
+
+
+def _header(fields: Mapping[str, str]) -> Iterator[Row]:
+    if fields:
+        yield "paragraph", None, "\n".join(f"{name}: {value}" for name, value in fields.items())
 
 
 def _parsed(data: bytes) -> Message:

@@ -169,7 +169,7 @@ PLAIN_TEXTS: Final = TEXT_KINDS | {PLAIN, XML}
 INLINE_TEXTS: Final = frozenset({JSON, XML, YAML, JSON_LINES, NOTEBOOK, SRT, "application/toml"})
 """Text under names that do not begin with `text/`."""
 
-CONTAINERS: Final = frozenset({EML, MBOX, ZIP})
+CONTAINERS: Final = frozenset({EML, MBOX, MSG, ZIP})
 """Types whose parts are separate documents."""
 
 DOCUMENTS: Final = frozenset(

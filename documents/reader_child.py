@@ -43,6 +43,7 @@ _HIDDEN: Final = " (hidden)"
 """The mark that the parser adds to the name of a hidden sheet."""
 _SLIDE_NAME: Final = re.compile(r"[^\W\d]+ ?\d+")
 _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
+_ATTACHED: Final = re.compile(r"\(\d+B\)\Z")
 _COMMENTS: Final = re.compile(r"\n+Annotations:\n.*\Z", re.DOTALL)
 _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]|\[\^\d+\]")
 _MARKS: Final = re.compile(
@@ -64,7 +65,13 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
     if mime in mt.CONTAINERS:
         if mime == mt.ZIP:
             guards.check_zip(data, mime, limits)
-        tree = Tree(lambda part, kind, label: _rows_of_part(part, kind, label, limits, is_shallow=is_shallow), limits)
+        # The text of a message of Outlook is read like a part.
+        tree = Tree(
+            lambda part, kind, label: _rows_of_part(
+                part, kind, label, limits, is_shallow=is_shallow and part is not data
+            ),
+            limits,
+        )
         rows, cut = bounded(tree.rows(data, mime), limits)
         return answer("mail" if mime != mt.ZIP else "zip", rows, [cut, *tree.notes])
     parsed = _parse(data, mime, limits)
@@ -210,10 +217,19 @@ def _all_rows(data: bytes, mime: str, parsed: _Parsed) -> Iterator[Row]:
             yield from _pdf_rows(pdf, parsed)
     elif mime == mt.PPTX:
         yield from _under_titles(_rows(extracted, mime), data)
+    elif mime == mt.MSG:
+        yield from _without_list(list(_rows(extracted, mime)))
     elif parsed.sheets:
         yield from _with_comments(_rows(extracted, mime), parsed.sheets)
     else:
         yield from _rows(extracted, mime)
+
+
+def _without_list(rows: list[Row]) -> list[Row]:
+    """Return the rows of a message without the list of its attachments, which the parser adds."""
+    places = [at for at, (_kind, _page, text) in enumerate(rows) if text == "Attachments:"]
+    is_list = places and all(_ATTACHED.search(text) for _kind, _page, text in rows[places[-1] + 1 :])
+    return rows[: places[-1]] if is_list else rows
 
 
 def _with_comments(rows: Iterable[Row], sheets: Sheets) -> Iterator[Row]:

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
+from random import Random
 from typing import IO, Any
 
 import pytest
@@ -19,7 +20,7 @@ from documents.document import Document, Limits, split
 from documents.reader import read_document
 from documents.reading import Note
 from documents.sniff import sniff
-from tests.documents import small_files
+from tests.documents import outlook_files, small_files
 
 Read = Callable[[bytes, str], Document]
 
@@ -136,6 +137,60 @@ def test_parts_that_have_no_text_are_noted(read: Read) -> None:
     assert "in the archive" not in document.text
 
 
+def outlook_mail(*attachments: outlook_files.Storage) -> bytes:
+    return outlook_files.compound(outlook_files.message("Kessel", "Der Kessel steht im Keller.", *attachments))
+
+
+def test_attachments_of_outlook_are_read_as_those_of_mail(read: Read) -> None:
+    deep = outlook_files.attached("lease.html", b"<h1>Pets</h1><p>A quokka needs consent.</p>")
+    inner = outlook_files.message("Inner subject", "The harbour crane is red.", deep, is_top=False)
+    data = outlook_mail(
+        outlook_files.attached("größe.txt", "Die Heizungsanlage ist größer.".encode()),
+        outlook_files.attached("", inner),
+        outlook_files.attached("Chart", {"CONTENTS": b"an object of another program"}),
+        outlook_files.attached("pdf-headings.pdf", (small_files.FOLDER / "pdf-headings.pdf").read_bytes()),
+        outlook_files.attached("forwarded.eml", mail("Forwarded").as_bytes()),
+        outlook_files.attached("a.png", b"\x89PNG\r\n\x1a\n" + bytes(40)),
+    )
+    document = read(data, mt.MSG)
+    assert document.text.startswith("Subject: Kessel\nFrom: Anna Weber <anna@example.org>\n\nDer Kessel steht")
+    assert heading_of(document, "Die Heizungsanlage") == "größe.txt"
+    assert heading_of(document, "harbour crane") == "Inner subject"
+    assert heading_of(document, "quokka needs consent.") == "Inner subject › lease.html › Pets"
+    assert heading_of(document, "second bullet numbat") == "pdf-headings.pdf › Pets"
+    assert heading_of(document, "Text of Forwarded.") == "forwarded.eml"
+    assert "Attachments:" not in document.text
+    assert noted(document) == (Note("parts_skipped", 1, ("Chart",)), Note("images_skipped", 1))
+    outer = mail("Outer")
+    outer.add_attachment(data, maintype="application", subtype="vnd.ms-outlook", filename="kessel.msg")
+    assert heading_of(read(outer.as_bytes(), mt.EML), "Heizungsanlage") == "kessel.msg › größe.txt"
+
+
+def test_messages_of_outlook_are_read_to_the_third_level(read: Read) -> None:
+    inner: outlook_files.Storage = {}
+    for level in range(5):
+        below = [outlook_files.attached("", inner)] if inner else []
+        inner = outlook_files.message(f"level {level}", f"Text of level {level}.", *below, is_top=False)
+    document = read(outlook_mail(outlook_files.attached("", inner)), mt.MSG)
+    assert heading_of(document, "Text of level 2.") == "level 4 › level 3 › level 2"
+    assert noted(document) == (Note("parts_skipped", 1, ("level 4 › level 3 › level 2 › level 1",)),)
+
+
+def test_a_damaged_message_of_outlook_does_no_harm(read: Read) -> None:
+    """Numbers of sectors that are overwritten may make circles or lead nowhere."""
+    data = outlook_mail(*(outlook_files.attached(f"{number}.txt", b"valve " * 1_000) for number in range(4)))
+    random = Random(36)
+    for _ in range(40):
+        damaged = bytearray(data)
+        for _ in range(8):
+            place = random.randrange(48, len(data) // 4) * 4
+            damaged[place : place + 4] = random.choice((b"\0\0\0\0", b"\1\0\0\0", b"\xff\xff\0\0", b"\xff" * 4))
+        tree = containers.Tree(lambda _data, _mime, _charset: [], Limits(zip_bytes=100_000))
+        rows = list(tree.rows(bytes(damaged), mt.MSG))
+        assert len(rows) <= 8
+    assert rows
+
+
 def test_a_digest_is_read_message_by_message(read: Read) -> None:
     head = b"Subject: Digest\nMIME-Version: 1.0\nContent-Type: multipart/digest; boundary=cut\n\n"
     parts = [b"--cut\n\n" + mail(subject).as_bytes() for subject in ("first", "second")]
@@ -202,7 +257,10 @@ def test_an_archive_that_expands_enormously_is_refused(read: Read) -> None:
         read(data.getvalue(), mt.ZIP)
 
 
-def test_a_part_that_ends_the_parser_does_not_cost_the_mail(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mime", [mt.EML, mt.MSG])
+def test_a_part_that_ends_the_parser_does_not_cost_the_mail(
+    mime: str, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without its attachments the mail is read, and the note names them."""
     jobs: list[dict[str, Any]] = []
 
@@ -213,10 +271,11 @@ def test_a_part_that_ends_the_parser_does_not_cost_the_mail(read: Read, monkeypa
         return child.started(module, file, job, limits)
 
     monkeypatch.setattr("documents.reader.started", failing)
-    message = mail("Damaged", "The text of the mail.")
-    message.add_attachment(b"%PDF-1.7\n1 0 obj", maintype="application", subtype="pdf", filename="a.pdf")
-    document = read(message.as_bytes(), mt.EML)
-    assert "The text of the mail." in document.text
+    message, pdf = mail("Damaged", "Der Kessel steht im Keller."), b"%PDF-1.7\n1 0 obj"
+    message.add_attachment(pdf, maintype="application", subtype="pdf", filename="a.pdf")
+    data = message.as_bytes() if mime == mt.EML else outlook_mail(outlook_files.attached("a.pdf", pdf))
+    document = read(data, mime)
+    assert "Der Kessel steht im Keller." in document.text
     assert noted(document) == (Note("parts_skipped", 1, ("a.pdf",)),)
     assert len(jobs) == 2
 
