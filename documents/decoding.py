@@ -38,8 +38,13 @@ _WRITTEN: Final = re.compile(
     r"\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff9f]"
 )
 """The characters that nearly all text consists of, in any language."""
-_MIXED_WORD: Final = re.compile(r"[A-Za-zÀ-ɏ][Ͱ-ࣿ]|[Ͱ-ࣿ][A-Za-zÀ-ɏ]")
-"""A Latin letter next to one of another alphabet, as in no word of any language."""
+_MIXED_WORD: Final = re.compile(
+    r"[A-Za-zÀ-ɏ][Ͱ-ࣿ]|[Ͱ-ࣿ][A-Za-zÀ-ɏ]"
+    r"|[a-zß-öø-ÿ](?:[À-ÖØ-ÞŠŒŽŸ]|[ˆ˜¯˘˙˚¸˝˛ˇﬁﬂ∂∆∑∏∫√∞≈≤≥◊¤¦§¨©ª«¬®´»¼½¾×÷‡†‰‹›]+)[a-zß-öø-ÿ]"
+)
+"""A Latin letter next to one of another alphabet, a capital or a sign inside a word, as in no word of any language."""
+_RARE: Final = re.compile(r"hp-roman8|iso8859-(?:3|4|10|13|14|16)|mac-(?:croatian|iceland|latin2|romanian|turkish)")
+"""Encodings that a short text has by chance more often than in truth."""
 _ERAS: Final = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO | EncodingEra.LEGACY_MAC | EncodingEra.DOS
 _EAST_ASIAN: Final = frozenset({"gb18030", "cp932", "big5hkscs", "euc_jp", "cp949", "johab"})
 _COMMON_CHARACTERS: Final = {
@@ -267,6 +272,8 @@ def _detected(sample: bytes) -> Encoding:
         text = codecs.getincrementaldecoder(name)("replace").decode(sample)
         if len(_MIXED_WORD.findall(text)) * 10 > len(text) - len(text.encode("ascii", "ignore")):
             confidence *= 0.3
+        if _RARE.fullmatch(name):
+            confidence *= 0.8
         if confidence > confidences.get(text, (-1.0, ""))[0]:
             confidences[text] = confidence, name
     best, *others = sorted(confidences.values(), reverse=True) or [(0.0, "cp1252")]

@@ -17,7 +17,7 @@ _CELLS: Final = frozenset({"td", "th"})
 _INLINE: Final = frozenset(
     {"a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins"}
     | {"kbd", "label", "mark", "q", "rb", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup"}
-    | {"time", "tt", "u", "var", "wbr", "nobr"}
+    | {"time", "tspan", "tt", "u", "var", "wbr", "nobr"}
 )
 """Elements that may be a part of a word; all others separate words."""
 _VOID: Final = frozenset({"br", "hr", "img", "input", "wbr", "meta", "link", "base", "col", "area", "embed", "source"})
@@ -65,7 +65,7 @@ class _Page(HTMLParser):
             self._tables.append([])
         elif self._tables and tag in {"tr", *_CELLS}:
             self._begin_cell(tag)
-        elif tag not in _INLINE:
+        elif tag not in _INLINE or (tag == "tspan" and {"x", "y"} & values.keys()):  # a line of a drawing
             self._begin("heading" if tag == "title" else _KINDS.get(tag, "paragraph"))
             self._preformatted += tag in {"pre", "textarea"}
 

@@ -31,6 +31,7 @@ HEADING_CHARACTERS: Final = 200
 
 _FOLDED: Final = re.compile(r"\r?\n[ \t]")
 """A break in a long line of a calendar or an address card."""
+_ESCAPED: Final = re.compile(r"\\([,;:\\nN])")
 MAX_CHILDREN: Final = min(max(2, os.cpu_count() or 1), 4)
 """The most concurrent children: one per CPU core up to four, because each may use half a gigabyte of memory."""
 _slots: Final = FairSemaphore(MAX_CHILDREN)
@@ -162,7 +163,7 @@ def _plain(path: Path, mime: str, charset: str | None, limits: Limits) -> Docume
     encoding = detect(data[: limits.text_bytes], declared=charset or label_in(data, mime))
     text = decode_as(data[: limits.text_bytes], encoding)
     if text.startswith(("BEGIN:VCALENDAR", "BEGIN:VCARD")):
-        text = _FOLDED.sub("", text)
+        text = _ESCAPED.sub(lambda match: "\n" if match[1] in "nN" else match[1], _FOLDED.sub("", text))
     rows = paragraphs(text)
     blocks = list(_blocks(itertools.islice(rows, limits.blocks)))
     cut = Note("text_cut", limits.text_bytes) if len(data) > limits.text_bytes else None

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ _TERMINAL: Final = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
 _ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\u[0-9a-fA-F]{4})+)")
 _CUE: Final = re.compile(r"^(?:\d+:)?\d{1,2}:\d\d[.,]\d{1,3}(?=[^\S\n]*-->)")
 _SPEAKER: Final = re.compile(r"<v(?:\.[\w.]+)?\s+([^<>\n]+)>")
-_TAG: Final = re.compile(r"<[^<>\n]*>")
+_TAG: Final = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
 _CUES_CHARACTERS: Final = 600
 _DELIMITERS: Final = ",;\t|"
 
@@ -146,6 +147,8 @@ def _cell_rows(cell: dict[str, Any]) -> Iterator[Row]:
         texts = [output.get("text"), data.get("text/plain"), data.get("text/markdown"), output.get("traceback")]
         found = next((_joined(one) for one in texts if one), "")
         yield from paragraphs(DATA.sub("", _TERMINAL.sub("", found)))
+        if not found:
+            yield from html_rows(_joined(data.get("text/html") or ""))
 
 
 def _joined(text: str | list[str]) -> str:
@@ -221,23 +224,53 @@ def _cues(time: str, said: Iterable[str]) -> Iterator[Row]:
         yield "paragraph", None, text
 
 
-_RST: Final = re.compile(r"(?:^|(?<=\n))(?:([^\w\s])\1{2,}\n)?[^\S\n]*(\S[^\n]*)\n([^\w\s])\3{2,}[^\S\n]*(?=\n|\Z)")
+_RST: Final = re.compile(
+    r"(?:^|(?<=\n))(?:([^\w\s])\1{2,}\n)?[^\S\n]*(?P<heading>\S[^\n]*)\n([^\w\s])\3{2,}[^\S\n]*(?=\n|\Z)"
+)
 _ORG: Final = re.compile(
-    r"^(?:\*+[^\S\n]+(?:TODO[^\S\n]+|DONE[^\S\n]+)?|#\+title:[^\S\n]*)([^\n]*?)(?:[^\S\n]+:[\w@:]+:)?$",
-    re.MULTILINE | re.IGNORECASE,
+    r"^[^\S\n]*#\+begin_(\w+)[^\S\n]*[^\n]*\n.*?\n[^\S\n]*#\+end_\1"
+    r"|^(?:\*+[^\S\n]+(?:TODO[^\S\n]+|DONE[^\S\n]+)?(?:\[#\w\][^\S\n]+)?|#\+title:[^\S\n]*)(?P<heading>[^\n]*?)"
+    r"(?:[^\S\n]+:[\w@:]+:)?$",
+    re.MULTILINE | re.IGNORECASE | re.DOTALL,
 )
 _TEX: Final = re.compile(
-    r"\\(?:title|part|chapter|(?:sub){0,2}section|(?:sub)?paragraph)\*?(?:\[[^\]\n]*\])?"
-    r"\{((?:[^{}\n]|\{[^{}\n]*\})*)\}"
+    r"\\begin\{(verbatim|lstlisting)\}.*?\\end\{\1\}"
+    r"|\\(?:title|part|chapter|(?:sub){0,2}section|(?:sub)?paragraph)\*?(?:\[[^\]\n]*\])?"
+    r"\{(?P<heading>(?:[^{}\n]|\{[^{}\n]*\})*)\}",
+    re.DOTALL,
 )
-_ASCIIDOC: Final = re.compile(r"^={1,6} +([^\n]+)$", re.MULTILINE)
+_ACCENTS: Final = dict(
+    zip("\"'`^~=.uvHckr", "\u0308\u0301\u0300\u0302\u0303\u0304\u0307\u0306\u030c\u030b\u0327\u0328\u030a", strict=True)
+)
+_ACCENTED: Final = re.compile(r"\\(?:([\"'`^~=.])\{?\\?([A-Za-z])\}?|([uvHckr])\{\\?([A-Za-z])\})")
+_LETTERS: Final = {
+    "ss": "ß",
+    "o": "ø",
+    "O": "Ø",
+    "ae": "æ",
+    "AE": "Æ",
+    "oe": "œ",
+    "OE": "Œ",
+    "aa": "å",
+    "AA": "Å",
+    "l": "ł",
+    "L": "Ł",
+}
+_LETTER: Final = re.compile(r"\\(ss|[oO]|ae|AE|oe|OE|aa|AA|[lL])(?:\{\}|[^\S\n]+|(?![A-Za-z]))")
+_ASCIIDOC: Final = re.compile(
+    r"^(-{4,}|\.{4,}|\+{4,}|/{4,})\n.*?\n\1$|^={1,6} +(?P<heading>[^\n]+)$", re.MULTILINE | re.DOTALL
+)
+"""Headings of markup, and parts that only look like some: examples of code."""
 
 
 def _with_headings(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Row]]:
     def rows(text: str) -> Iterator[Row]:
         done = 0
         for found in pattern.finditer(text):
-            heading = found[2 if pattern is _RST else 1].strip()
+            heading = found["heading"]
+            if heading is None:  # a part without headings
+                continue
+            heading = heading.strip()
             if pattern is _RST and len(found[0].rstrip().rpartition("\n")[2]) < len(heading):
                 continue  # underlined too short
             yield from paragraphs(text[done : found.start()])
@@ -247,6 +280,18 @@ def _with_headings(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Row]]:
         yield from paragraphs(text[done:])
 
     return rows
+
+
+def tex_rows(text: str) -> Iterator[Row]:
+    """Yield the text of TeX under its headings, with letters for the commands that stand for them."""
+    text = _ACCENTED.sub(lambda match: _composed(match[1] or match[3], match[2] or match[4]) or match[0], text)
+    yield from _with_headings(_TEX)(_LETTER.sub(lambda match: _LETTERS[match[1]], text))
+
+
+def _composed(accent: str, letter: str) -> str:
+    """Return a letter with an accent; empty if there is no such letter."""
+    composed = unicodedata.normalize("NFC", letter + _ACCENTS[accent])
+    return composed if len(composed) == 1 else ""
 
 
 def svg_rows(text: str) -> Iterator[Row]:
@@ -268,7 +313,7 @@ READERS: Final[dict[str, Callable[[str], Iterator[Row]]]] = {
     mt.VTT: subtitle_rows,
     mt.RST: _with_headings(_RST),
     mt.ORG: _with_headings(_ORG),
-    mt.TEX: _with_headings(_TEX),
+    mt.TEX: tex_rows,
     mt.ASCIIDOC: _with_headings(_ASCIIDOC),
 }
 """Functions that yield the rows of a text, by its type."""

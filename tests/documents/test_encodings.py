@@ -89,6 +89,11 @@ def test_one_invalid_byte_does_not_refute_a_declared_encoding() -> None:
     assert 0.9 < found.certainty < 1
 
 
+@pytest.mark.parametrize("text", ["valve code is 4711 größer", "größer", "Tür", "Café", "Señor Núñez", "São Paulo"])
+def test_a_few_letters_are_guessed_as_the_commonest_encoding(text: str) -> None:
+    assert decode(text.encode("cp1252")) == text
+
+
 def test_a_wrong_label_is_ignored() -> None:
     assert detect("合同".encode(), declared="gbk").name == "utf-8"
     assert detect("Zażółć gęślą jaźń w Łodzi".encode("cp1250"), declared="utf-8").name == "cp1250"

@@ -374,3 +374,11 @@ def test_the_sandbox_has_no_writable_files_and_no_network(tmp_path: Path) -> Non
     if unshare.returncode:
         pytest.skip("this kernel does not let a process leave the network")
     assert sandboxed.stdout.split()[1:] == ["ENETUNREACH"]
+
+
+def test_folded_lines_and_escapes_of_calendars_are_joined(tmp_path: Path) -> None:
+    path = tmp_path / "visit.ics"
+    path.write_bytes(
+        b"BEGIN:VCALENDAR\r\nSUMMARY:Visit of the boi\r\n ler\\, then tea\\nin the cellar\r\nEND:VCALENDAR\r\n"
+    )
+    assert "Visit of the boiler, then tea\nin the cellar" in read_document(path, "text/calendar").text

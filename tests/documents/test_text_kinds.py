@@ -109,11 +109,15 @@ def test_a_notebook() -> None:
             "outputs": [
                 {"output_type": "stream", "text": ["1\n", "2\n"]},
                 {"output_type": "display_data", "data": {"image/png": "iVBORw0KGgo" * 50, "text/plain": ["<Figure>"]}},
+                {"output_type": "display_data", "data": {"text/html": ["<table><tr><td>77<td>quokkas</table>"]}},
                 {"output_type": "error", "traceback": ["\x1b[0;31mKeyError\x1b[0m", "'x'"]},
             ],
         },
     ]
-    expected = [(H, "Study"), (P, "in *Zürich*"), (P, "print(1)"), (P, "1\n2"), (P, "<Figure>"), (P, "KeyError\n'x'")]
+    expected = [
+        *((H, "Study"), (P, "in *Zürich*"), (P, "print(1)"), (P, "1\n2"), (P, "<Figure>"), (T, "77 | quokkas")),
+        (P, "KeyError\n'x'"),
+    ]
     assert rows(mt.NOTEBOOK, json.dumps({"cells": cells})) == expected
     assert rows(mt.NOTEBOOK, json.dumps({"worksheets": [{"cells": cells}]})) == expected
     assert rows(mt.NOTEBOOK, '{"cells": 3}') == [(C, ""), (P, "cells: 3")]
@@ -147,7 +151,9 @@ def test_the_texts_of_a_drawing() -> None:
         "<?xml version='1.0'?><svg xmlns='x'><title>Plan</title><style>.a{}</style><defs><path d='M0'/></defs>"
         "<text x='1'>The <tspan>valve</tspan></text><desc>Room &#x4f1a;</desc></svg>"
     )
-    assert rows(mt.SVG, svg) == [(H, "Plan"), (P, "The"), (P, "valve"), (P, "Room 会")]
+    assert rows(mt.SVG, svg) == [(H, "Plan"), (P, "The valve"), (P, "Room 会")]
+    lines = "<svg><text><tspan x='1' y='1'>Boiler</tspan><tspan x='1' y='2'>room</tspan></text></svg>"
+    assert rows(mt.SVG, lines) == [(P, "Boiler"), (P, "room")]
 
 
 def test_yaml() -> None:
@@ -169,6 +175,7 @@ def test_subtitles() -> None:
         "00:05.000 --> 00:06.000\nbye\n"
     )
     assert rows(mt.VTT, vtt) == [(C, "00:01"), (P, "NOTE by Ann\nAnn: Hello there\nbye")]
+    assert rows(mt.SRT, "1\n00:00:01,000 --> 00:00:02,000\n{\\an8}Above\n") == [(C, "00:00:01"), (P, "Above")]
     srt = "".join(f"{n}\n00:00:{n:02},000 --> 00:00:{n:02},900\n{'word ' * 50}\n\n" for n in range(1, 7))
     assert [text for kind, text in rows(mt.SRT, srt) if kind == C] == ["00:00:01", "00:00:04"]
 
@@ -191,6 +198,26 @@ def test_subtitles() -> None:
             mt.TEX,
             "\\section*{The \\emph{big} cat}Fine.\\subsection[s]{B}x",
             [(H, "The \\emph{big} cat"), (P, "Fine."), (H, "B"), (P, "x")],
+        ),
+        (
+            mt.ORG,
+            "* DONE [#A] Pets\n#+BEGIN_SRC python\n* no heading\n#+END_SRC\nCats.",
+            [(H, "Pets"), (P, "#+BEGIN_SRC python\n* no heading\n#+END_SRC\nCats.")],
+        ),
+        (
+            mt.TEX,
+            "\\begin{verbatim}\n\\section{x}\n\\end{verbatim}",
+            [(P, "\\begin{verbatim}\n\\section{x}\n\\end{verbatim}")],
+        ),
+        (
+            mt.TEX,
+            '\\section{Gr\\"o\\ss e}Caf\\\'e, na\\"{\\i}ve \\c{c}a, \\v{C}apek, \\AA ngstr\\"om, \\label{a} \\= x',
+            [(H, "Größe"), (P, "Café, naïve ça, Čapek, Ångström, \\label{a} \\= x")],
+        ),
+        (
+            mt.ASCIIDOC,
+            "== Pets\n----\n== no heading\n----\nCats.",
+            [(H, "Pets"), (P, "----\n== no heading\n----\nCats.")],
         ),
         (mt.ASCIIDOC, "= Lease\n\n== Pets\nCats.", [(H, "Lease"), (H, "Pets"), (P, "Cats.")]),
     ],
