@@ -23,6 +23,7 @@ from core.logs import are_bodies_private
 from core.messages import Translatable as _
 from core.times import to_ms
 from store.models import MANUAL_ORIGINS, Memory, Session
+from store.text.disguises import readings
 from store.text.topics import Speaker, topics_of
 from store.text.word_forms import word_forms
 from store.types import METADATA, TAGS
@@ -217,9 +218,13 @@ def _repeats(limits: _Limits, offers: _Offers) -> Iterator[int]:
 
 
 def never_kept(never: Never, texts: Iterable[str], speaker: Speaker) -> bool:
-    """Return True if one of the texts has a word that is never kept, or is about such a topic."""
+    """Return True if one of the texts has a word that is never kept, or is about such a topic, also in disguise."""
     forms = word_forms(never.words)
-    return any(forms.are_in(text) or bool(topics_of(text, never.topics, speaker=speaker)) for text in texts)
+    return any(
+        forms.are_in(seen) or bool(topics_of(seen, never.topics, speaker=speaker))
+        for text in texts
+        for seen in (text, *readings(text))
+    )
 
 
 def never_kept_of(user_pk: UUID, texts: Sequence[str], *, source: Source = "files") -> set[int]:
