@@ -11,6 +11,7 @@ from benchmarks.answers import run as answers
 from benchmarks.engine import compare as engine
 from benchmarks.http import compare
 from benchmarks.retrieval import compare as retrieval
+from benchmarks.scoreboard import run as scoreboard
 from benchmarks.topics import run as topics
 
 BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
@@ -21,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
     "readings": readings.main,
     "resource_scope": resource_scope.main,
     "retrieval": retrieval.main,
+    "scoreboard": scoreboard.main,
     "topics": topics.main,
 }
 

@@ -96,11 +96,12 @@ def call(
     path: str,
     body: Any,
     *,
+    method: str = "POST",
     key: str = "",
     content_type: str = "application/json",
     headers: Mapping[str, str] | None = None,
 ) -> Any:
-    """Send a POST and return the JSON response. Bytes are sent unchanged.
+    """Send a request and return the JSON response. Bytes are sent unchanged.
 
     Raises: AssertionError for any status but 200.
     """
@@ -110,7 +111,7 @@ def call(
     if key:
         sent["Authorization"] = f"Bearer {key}"
     with contextlib.closing(connection):
-        connection.request("POST", path, data, sent)
+        connection.request(method, path, data, sent)
         response = connection.getresponse()
         answer = response.read()
     assert response.status == 200, f"{path}: {response.status} {answer[:500]!r}"

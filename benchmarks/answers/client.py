@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from benchmarks.processes import call
+from benchmarks.processes import call, upload
 
 DAY_MS: Final = 86_400_000
 BEGAN_MS: Final = 1_767_607_200_000
@@ -34,6 +34,18 @@ class Asked:
     recall_bytes: int = 0
 
 
+class SystemUser(Protocol):
+    """A user of the gateway or of a system compared with it."""
+
+    def say(self, messages: Iterable[Said], **options: Any) -> None: ...
+    def store(self, text: str) -> None: ...
+    def upload(self, filename: str, text: str) -> None: ...
+    def delete(self, word: str) -> None: ...
+    def search(self, question: str, **options: Any) -> list[dict[str, Any]]: ...
+    def recall(self, question: str) -> tuple[list[str], int]: ...
+    def ask(self, question: str, **options: Any) -> Asked: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Person:
     """A user of the gateway at a port of this machine."""
@@ -55,6 +67,8 @@ class Person:
             if said.sender and said.role == "user":
                 others.setdefault(said.session, set()).add(sender)
             message = {"sender_id": sender, "role": said.role, "timestamp": said.at_ms, "content": said.text}
+            if said.role == "tool":
+                message["tool_call_id"] = "call_1"
             sessions.setdefault(said.session, []).append(message)
         for session, told in sessions.items():
             body: dict[str, Any] = {"session_id": f"chat:{session}", "messages": told, **options}
@@ -66,6 +80,15 @@ class Person:
     def store(self, text: str) -> None:
         """Store a fact by the tool `memory_store`."""
         self._tool("memory_store", text=text)
+
+    def upload(self, filename: str, text: str) -> None:
+        upload(self.port, self.key, filename, text)
+
+    def delete(self, word: str) -> None:
+        """Delete the memories that a search for a word finds and that hold it."""
+        for result in self.search(word, min_relevance=0):
+            if word in result["text"]:
+                call(self.port, f"/memories/{result['id']}", {}, method="DELETE", key=self.key)
 
     def search(self, question: str, **options: Any) -> list[dict[str, Any]]:
         body = {"query": question, "scope": ["all_user_memory"], "top_k": _TOP_K, "raw": False, **options}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from benchmarks.answers.client import BEGAN_MS, DAY_MS, Asked, Person, Said
+from benchmarks.answers.client import BEGAN_MS, DAY_MS, Asked, Said, SystemUser
 
 Case = Mapping[str, Any]
 Shown = dict[str, bool]
@@ -30,7 +30,7 @@ class Kind(NamedTuple):
     """A kind of cases. `targets`: the least shares of cases by measure, of the own and of those that others wrote."""
 
     name: str
-    tell_and_ask: Callable[[Person, Case], Shown]
+    tell_and_ask: Callable[[SystemUser, Case], Shown]
     targets: Mapping[str, tuple[float, float]]
 
 
@@ -48,7 +48,7 @@ def _is_of_agent(text: str) -> bool:
     return "the user" in text.casefold() or text.startswith("用户")
 
 
-def _tell(person: Person, texts: Sequence[str], *, days: int) -> None:
+def _tell(person: SystemUser, texts: Sequence[str], *, days: int) -> None:
     """Tell texts some days apart, after small talk: as messages, or as facts of an agent."""
     person.say(Said(text, BEGAN_MS + n * DAY_MS, session=f"talk{n}") for n, text in enumerate(_SMALL_TALK))
     if all(map(_is_of_agent, texts)):
@@ -58,18 +58,18 @@ def _tell(person: Person, texts: Sequence[str], *, days: int) -> None:
         person.say(Said(text, BEGAN_MS + n * days * DAY_MS, session=f"chat{n}") for n, text in enumerate(texts))
 
 
-def _updates(person: Person, case: Case) -> Shown:
+def _updates(person: SystemUser, case: Case) -> Shown:
     _tell(person, [case["old"], case["new"]], days=_BETWEEN)
     asked = person.ask(case["question"])
     return _first(asked, case["answer"]) | {"recall without the old one": not _holds(asked.recalled, case["old"])}
 
 
-def _history(person: Person, case: Case) -> Shown:
+def _history(person: SystemUser, case: Case) -> Shown:
     _tell(person, [case["old"], case["new"]], days=_BETWEEN)
     return _first(person.ask(case["question"]), case["answer"])
 
 
-def _negatives(person: Person, case: Case) -> Shown:
+def _negatives(person: SystemUser, case: Case) -> Shown:
     said = [
         Said(
             one["text"],
@@ -93,7 +93,7 @@ def _negatives(person: Person, case: Case) -> Shown:
     return shown
 
 
-def _unanswerable(person: Person, case: Case) -> Shown:
+def _unanswerable(person: SystemUser, case: Case) -> Shown:
     person.say(Said(text, BEGAN_MS + n * DAY_MS, session=f"chat{n}") for n, text in enumerate(case["facts"]))
     asked = person.ask(case["question"])
     if case.get("known") == "partly":
@@ -102,7 +102,7 @@ def _unanswerable(person: Person, case: Case) -> Shown:
     return {"nothing known: nothing": not asked.results and not asked.recalled}
 
 
-def _answerable(person: Person, case: Case) -> Shown:
+def _answerable(person: SystemUser, case: Case) -> Shown:
     person.say(Said(text, BEGAN_MS + n * DAY_MS, session=f"chat{n}") for n, text in enumerate(case["facts"]))
     asked = person.ask(case["question"])
     without_floor = person.search(case["question"], min_relevance=0)
@@ -111,7 +111,7 @@ def _answerable(person: Person, case: Case) -> Shown:
     return {"as without the floor": found or not was_found, **_first(asked, case["answer"])}
 
 
-def _echoes(person: Person, case: Case) -> Shown:
+def _echoes(person: SystemUser, case: Case) -> Shown:
     told = [Said(case["fact"], BEGAN_MS, session="told")]
     for n, question in enumerate(case["asked_before"], start=1):
         at = BEGAN_MS + n * DAY_MS
@@ -123,7 +123,7 @@ def _echoes(person: Person, case: Case) -> Shown:
     return _first(asked, case.get("answer") or case["fact"])
 
 
-def _duplicates(person: Person, case: Case) -> Shown:
+def _duplicates(person: SystemUser, case: Case) -> Shown:
     others = case.get("others", ())
     texts = [*case["wordings"], *others]
     person.say(Said(text, BEGAN_MS + n * DAY_MS, session=f"chat{n}") for n, text in enumerate(texts))
@@ -135,11 +135,11 @@ def _duplicates(person: Person, case: Case) -> Shown:
     return {"two of five wordings before others": len(wordings) < 3 or wordings[2] > last_other}
 
 
-def _unfolded(person: Person, question: str) -> list[str]:
+def _unfolded(person: SystemUser, question: str) -> list[str]:
     return [one["text"] for one in person.search(question, fold=False)]
 
 
-def _time(person: Person, case: Case) -> Shown:
+def _time(person: SystemUser, case: Case) -> Shown:
     said = [
         Said(text, int(datetime.fromisoformat(at).timestamp() * 1000), session=f"chat{n}")
         for n, (at, text) in enumerate(case["messages"])
@@ -150,18 +150,18 @@ def _time(person: Person, case: Case) -> Shown:
     return {"search": bool(found) and _holds([found[0]["text"]], case["answer"])}
 
 
-def _pronouns(person: Person, case: Case) -> Shown:
+def _pronouns(person: SystemUser, case: Case) -> Shown:
     person.say(Said(text, BEGAN_MS + n * 60_000) for n, text in enumerate(case["messages"]))
     return _first(person.ask(case["question"]), case["answer"], places=2)
 
 
-def _words(person: Person, case: Case) -> Shown:
+def _words(person: SystemUser, case: Case) -> Shown:
     person.say([Said(case["memory"])])
     asked = person.ask(case["query"])
     return {"search": bool(asked.results), "recall": bool(asked.recalled)}
 
 
-def _budgets(person: Person, case: Case) -> Shown:
+def _budgets(person: SystemUser, case: Case) -> Shown:
     filler = (case["filler"] * (case["times"] // 2))[:_HALF_OF_LONGEST]
     person.say([Said(f"{filler}{case['fact']}{filler}")])
     lines, size = person.recall(case["query"])

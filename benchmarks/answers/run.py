@@ -10,12 +10,12 @@ import json
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.answers.client import Person
-from benchmarks.answers.kinds import KINDS, Kind
+from benchmarks.answers.client import Person, SystemUser
+from benchmarks.answers.kinds import KINDS, Case, Kind, Shown
 from benchmarks.processes import gateway
 
 CASES: Final = Path(__file__).parent / "cases"
@@ -48,9 +48,8 @@ def _run(port: int, kind: Kind, options: argparse.Namespace) -> bool:
     """Run the cases of one kind, print a line for each measure, and return True if one missed its target."""
     passed: defaultdict[str, dict[str, list[bool]]] = defaultdict(dict)
     for part in options.part or PARTS:
-        for number, case in enumerate(_cases(part, kind.name, options.limit)):
-            person = Person.create(port, f"{kind.name}_{part}_{number}")
-            for measure, shown in kind.tell_and_ask(person, case).items():
+        for case, verdicts in judge(lambda name: Person.create(port, name), kind, part, options.limit):
+            for measure, shown in verdicts.items():
                 passed[measure].setdefault(part, []).append(shown)
                 if not shown and options.show:
                     print(f"  {measure}: {json.dumps(case, ensure_ascii=False)}", file=sys.stderr)
@@ -59,12 +58,20 @@ def _run(port: int, kind: Kind, options: argparse.Namespace) -> bool:
         shares = []
         own, others = targets
         for part, target in zip(PARTS, (own, others, others), strict=True):
-            verdicts = passed[measure].get(part, [])
-            share = sum(verdicts) / len(verdicts) if verdicts else 1.0
+            shown = passed[measure].get(part, [])
+            share = sum(shown) / len(shown) if shown else 1.0
             missed |= share < target
-            shares.append(f"{share:.0%} of {len(verdicts)}{'!' if share < target else ''}" if verdicts else "-")
+            shares.append(f"{share:.0%} of {len(shown)}{'!' if share < target else ''}" if shown else "-")
         print(f"{kind.name:13} {measure:45}", *(f"{share:>12}" for share in shares), flush=True)
     return missed
+
+
+def judge(
+    create: Callable[[str], SystemUser], kind: Kind, part: str, limit: int | None
+) -> Iterator[tuple[Case, Shown]]:
+    """Tell and ask the cases of one kind and part, each a separate user that `create` makes by its name."""
+    for number, case in enumerate(_cases(part, kind.name, limit)):
+        yield case, kind.tell_and_ask(create(f"{kind.name}_{part}_{number}"), case)
 
 
 def _cases(part: str, name: str, limit: int | None) -> Iterator[dict[str, Any]]:

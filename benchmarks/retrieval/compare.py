@@ -14,14 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
-from benchmarks.answers.client import Person
-from benchmarks.processes import PROJECT, call, gateway, gateway_environment
+from benchmarks.answers.client import Person, Said, SystemUser
+from benchmarks.processes import PROJECT, gateway, gateway_environment
 from benchmarks.retrieval.questions import Question, QuestionSet, Told, load
 
 DEPTH = 50
@@ -37,7 +37,8 @@ _NOISE = 0.005
 _LOST_BY_RECALL = 0.003
 """The most R@10 that the defaults of `memory_recall` may cost."""
 _LINE_END = re.compile(r"(?: \[characters [^\]]*\])? \(\d+%\) \[id: [^\]]*\]\s*(?:</[\w-]+>.*)?$", re.DOTALL)
-_RULES_OFF = {"min_relevance": 0, "fold": False, "history": True, "top_k": 10}
+_RULES_OFF = {"method": "hybrid", "min_relevance": 0, "fold": False, "history": True, "top_k": 10}
+_BEST_SESSIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,21 @@ class Quality:
 
     def __str__(self) -> str:
         return f"R@10 {self.recall:.3f}, MRR {self.mrr:.3f}, median {self.median_ms:.1f} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict on one answer.
+
+    `recall`: the share of the memories wanted among the first ten. `rank`: of the first of them, 0 if absent.
+    `any_session`, `every_session`: whether one, or all, of the sessions wanted are among the first five.
+    """
+
+    recall: float
+    rank: int
+    any_session: bool
+    every_session: bool
+    seconds: float
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -93,9 +109,9 @@ def _measure(
             _fill(folder, others)
         found = {}
         for one in sets:
-            keys = {user: _tell(port, one, user, number) for number, user in enumerate(one.told)}
+            people = _people(port, one)
             _wait_for_vectors(port)
-            found[one.name] = _ask_all(one, lambda asked, keys=keys: _ask(port, asked, keys[asked.user], method))
+            found[one.name] = _quality(one, lambda asked, people=people: ask(people[asked.user], asked, method=method))
             print(f"{title:40} {one.name:20} {found[one.name]}", flush=True)
     return found
 
@@ -105,18 +121,18 @@ def _through_recall(sets: Sequence[QuestionSet]) -> bool:
     missed = False
     with tempfile.TemporaryDirectory() as name, gateway(Path(name), LOG_BODIES="false") as (port, _):
         for one in sets:
-            keys = {user: _tell(port, one, user, number) for number, user in enumerate(one.told)}
-            bare = _ask_all(one, lambda asked, keys=keys: _ask(port, asked, keys[asked.user], "hybrid", **_RULES_OFF))
-            recall = _ask_all(one, lambda asked, keys=keys, one=one: _recalled(port, asked, keys[asked.user], one))
+            people = _people(port, one)
+            bare = _quality(one, lambda asked, people=people: ask(people[asked.user], asked, **_RULES_OFF))
+            recall = _quality(one, lambda asked, people=people, one=one: _recalled(people[asked.user], asked, one))
             print(f"{'the same search with every rule off':40} {one.name:20} {bare}", flush=True)
             print(f"{'through memory_recall':40} {one.name:20} {recall}", flush=True)
             missed |= recall.recall < bare.recall - _LOST_BY_RECALL
     return missed
 
 
-def _recalled(port: int, question: Question, key: str, questions: QuestionSet) -> list[str]:
+def _recalled(person: Person, question: Question, questions: QuestionSet) -> list[str]:
     """Return the texts of the memories that `memory_recall` shows, whole ones for those that it cuts."""
-    lines, _bytes = Person(port, question.user, key).recall(question.text)
+    lines, _bytes = person.recall(question.text)
     shown = [_LINE_END.sub("", line).strip("… ").replace("\n   ", "\n") for line in lines]
     texts = [told.text for told in questions.told[question.user]]
     return [next((text for text in texts if part in text), part) for part in shown]
@@ -127,24 +143,26 @@ def _fill(folder: Path, number: int) -> None:
     subprocess.run(command, cwd=PROJECT, env=gateway_environment(folder), check=True, capture_output=True)
 
 
-def _tell(port: int, questions: QuestionSet, user: str, number: int) -> str:
-    """Add a user's memories as chat messages. Return the user's key."""
-    user_id = f"u_{questions.name[:40]}_{number}"
-    key = call(port, "/users", {"user_id": user_id})["user_key"]
+def _people(port: int, questions: QuestionSet) -> dict[str, Person]:
+    """Create the users of a set and tell each the own memories."""
+    people = {
+        user: Person.create(port, f"u_{questions.name[:40]}_{number}") for number, user in enumerate(questions.told)
+    }
+    for user, person in people.items():
+        tell(person, questions.told[user])
+    return people
+
+
+def tell(person: SystemUser, memories: Sequence[Told]) -> None:
+    """Add a user's memories as chat messages."""
     sessions: dict[str, list[Told]] = {}
-    for told in questions.told[user]:
+    for told in memories:
         sessions.setdefault(told.session, []).append(told)
     for place, (session, turns) in enumerate(sessions.items()):
-        session_id, texts = f"chat:{session}", [one.text for one in turns]
         began_ms = turns[0].began_ms or _BEGAN_MS + place * 3_600_000
-        for start in range(0, len(texts), _ADDED_AT_ONCE):
-            messages = [
-                {"sender_id": user_id, "role": "user", "timestamp": began_ms + turn * _TURN_MS, "content": text}
-                for turn, text in enumerate(texts[start : start + _ADDED_AT_ONCE], start)
-            ]
-            call(port, "/memories/add", {"session_id": session_id, "messages": messages}, key=key)
-        call(port, "/memories/flush", {"session_id": session_id}, key=key)
-    return str(key)
+        said = [Said(one.text, began_ms + turn * _TURN_MS, one.role, session) for turn, one in enumerate(turns)]
+        for start in range(0, len(said), _ADDED_AT_ONCE):
+            person.say(said[start : start + _ADDED_AT_ONCE])
 
 
 def _wait_for_vectors(port: int) -> None:
@@ -158,22 +176,35 @@ def _wait_for_vectors(port: int) -> None:
     raise TimeoutError("The vectors of the memories are not ready.")
 
 
-def _ask_all(questions: QuestionSet, ask: Callable[[Question], list[str]]) -> Quality:
-    ids = {user: {told.text: told.id for told in all_told} for user, all_told in questions.told.items()}
-    recalls, ranks, seconds = [], [], []
+def _quality(questions: QuestionSet, found_by: Callable[[Question], list[str]]) -> Quality:
+    judged = list(judge(questions, found_by))
+    return Quality(
+        statistics.fmean(one.recall for one in judged),
+        statistics.fmean(one.rank and 1 / one.rank for one in judged),
+        statistics.median(one.seconds for one in judged) * 1000,
+    )
+
+
+def judge(questions: QuestionSet, found_by: Callable[[Question], list[str]]) -> Iterator[Judged]:
+    """Ask each question of a set. `found_by` returns the texts of the memories found, best first."""
+    by_text = {user: {told.text: told for told in all_told} for user, all_told in questions.told.items()}
+    sessions = {user: {told.id: told.session for told in all_told} for user, all_told in questions.told.items()}
     for question in questions.questions:
         began = time.perf_counter()
-        texts = ask(question)
-        seconds.append(time.perf_counter() - began)
-        found = [ids[question.user].get(text) for text in texts]
-        recalls.append(len(question.answered_by & set(found[:10])) / len(question.answered_by))
-        ranks.append(next((1 / rank for rank, one in enumerate(found, 1) if one in question.answered_by), 0.0))
-    return Quality(statistics.fmean(recalls), statistics.fmean(ranks), statistics.median(seconds) * 1000)
+        texts = found_by(question)
+        seconds = time.perf_counter() - began
+        found = [by_text[question.user].get(text) for text in texts]
+        ids = [told.id if told else "" for told in found]
+        first = next((rank for rank, one in enumerate(ids, 1) if one in question.answered_by), 0)
+        wanted = {sessions[question.user][one] for one in question.answered_by}
+        best = set(list(dict.fromkeys(told.session for told in found if told))[:_BEST_SESSIONS])
+        recall = len(question.answered_by & set(ids[:10])) / len(question.answered_by)
+        yield Judged(recall, first, bool(wanted & best), wanted <= best, seconds)
 
 
-def _ask(port: int, question: Question, key: str, method: str, **options: object) -> list[str]:
-    body = {"query": question.text, "scope": ["all_user_memory"], "method": method, "top_k": DEPTH, **options}
-    return [result["text"] for result in call(port, "/memories/search", body, key=key)["results"]]
+def ask(person: SystemUser, question: Question, **options: object) -> list[str]:
+    """Return the texts of the first fifty memories found."""
+    return [result["text"] for result in person.search(question.text, **{"top_k": DEPTH, **options})]
 
 
 def _is_below(name: str, quality: Quality) -> bool:

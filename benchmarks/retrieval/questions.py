@@ -1,15 +1,19 @@
-"""Load memories, questions and their answers from files of two formats.
+"""Load memories, questions and their answers from files of three formats.
 
 - `conversations*.json`: a list of `{"sample_id", "conversation": {"session_1": [{"speaker", "dia_id", "text"}, …], …},
   "qa": [{"question", "evidence": ["D1:3", …], "category": 1–5}, …]}`; category 5 has no answer and is left out. Beside
   `session_1`, `session_1_date_time` ("1:56 pm on 8 May, 2023") is when it began.
 - `passages*.jsonl`: lines `{"type": "memory", "user", "id", "text", "session"}` and
   `{"type": "question", "user", "text", "gold": [id, …]}`.
+- The public file of LongMemEval: a list of `{"question_id", "question", "haystack_session_ids", "haystack_dates",
+  "haystack_sessions": [[{"role", "content", "has_answer"}, …], …]}`. Each question has a separate user. Those
+  whose id ends with `_abs` have no answer and are left out.
 """
 
 import json
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +22,8 @@ from typing import Any
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _UNANSWERABLE = 5
 _BEGAN = "%I:%M %p on %d %B, %Y"
+_HAYSTACK_BEGAN = "%Y/%m/%d (%a) %H:%M"
+_NO_ANSWER = "_abs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,7 @@ class Told:
     session: str
     text: str
     began_ms: int | None = None
+    role: str = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +57,40 @@ class QuestionSet:
 
 def load(path: Path) -> QuestionSet:
     """Load a file. Raises: `KeyError` or `ValueError` for another format."""
-    return _conversations(path) if path.suffix == ".json" else _passages(path)
+    if path.suffix == ".jsonl":
+        return _passages(path)
+    samples = json.loads(path.read_bytes())
+    read = _haystacks if "haystack_sessions" in samples[0] else _conversations
+    return read(path.stem, samples)
 
 
-def _conversations(path: Path) -> QuestionSet:
-    found = QuestionSet(path.stem)
-    for sample in json.loads(path.read_bytes()):
+def _haystacks(name: str, samples: Sequence[dict[str, Any]]) -> QuestionSet:
+    found = QuestionSet(name)
+    for sample in samples:
+        if sample["question_id"].endswith(_NO_ANSWER):
+            continue
+        user, answered_by = sample["question_id"], set()
+        haystack = zip(*(sample[f"haystack_{part}"] for part in ("session_ids", "dates", "sessions")), strict=True)
+        for session, date, turns in haystack:
+            began_ms = _ms(date, _HAYSTACK_BEGAN)
+            for number, turn in enumerate(turns):
+                told = Told(user, f"{session}:{number}", session, turn["content"], began_ms, turn["role"])
+                found.told[user].append(told)
+                answered_by |= {told.id} if turn.get("has_answer") else set()
+        if answered_by:
+            found.questions.append(Question(user, sample["question"], frozenset(answered_by)))
+    return found
+
+
+def _conversations(name: str, samples: Sequence[dict[str, Any]]) -> QuestionSet:
+    found = QuestionSet(name)
+    for sample in samples:
         user, conversation = sample["sample_id"], sample["conversation"]
-        for name, turns in conversation.items():
+        for session, turns in conversation.items():
             if isinstance(turns, list):
-                began_ms = _began_ms(conversation.get(f"{name}_date_time"))
-                found.told[user] += [Told(user, turn["dia_id"], name, _text(turn), began_ms) for turn in turns]
+                written = conversation.get(f"{session}_date_time")
+                began_ms = _ms(written, _BEGAN) if written else None
+                found.told[user] += [Told(user, turn["dia_id"], session, _text(turn), began_ms) for turn in turns]
         ids = {one.id for one in found.told[user]}
         for asked in sample["qa"]:
             evidence = _evidence(asked.get("evidence") or []) & ids
@@ -69,9 +99,9 @@ def _conversations(path: Path) -> QuestionSet:
     return found
 
 
-def _began_ms(written: str | None) -> int | None:
-    """Return when a session began, read as UTC."""
-    return int(datetime.strptime(written, _BEGAN).replace(tzinfo=UTC).timestamp() * 1000) if written else None
+def _ms(written: str, form: str) -> int:
+    """Return a time, read as UTC, in Unix milliseconds."""
+    return int(datetime.strptime(written, form).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def _text(turn: dict[str, Any]) -> str:

@@ -1,0 +1,95 @@
+"""The scoreboard reads LongMemEval's format, judges by turn and by session, and sees what comes back to a peer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.answers.client import Said
+from benchmarks.retrieval.compare import judge
+from benchmarks.retrieval.questions import load
+from benchmarks.scoreboard import returns
+from benchmarks.scoreboard.peers import TOKENIZERS, Fts5
+from benchmarks.scoreboard.run import main
+
+TURNS = [
+    [
+        {"role": "user", "content": "I bought a tent for the lake."},
+        {"role": "assistant", "content": "Enjoy the weekend!"},
+    ],
+    [
+        {"role": "user", "content": "My bicycle is green.", "has_answer": True},
+        {"role": "assistant", "content": "A green one, noted."},
+    ],
+]
+SAMPLE = {
+    "question_id": "q1",
+    "question": "Which color is my bicycle?",
+    "haystack_session_ids": ["s1", "s2"],
+    "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 10:00"],
+    "haystack_sessions": TURNS,
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "longmemeval.json"
+    path.write_text(json.dumps([SAMPLE, {**SAMPLE, "question_id": "q2_abs"}]), encoding="utf-8")
+    return path
+
+
+def test_the_public_file_is_read_with_roles_times_and_the_turns_that_answer(file: Path) -> None:
+    questions = load(file)
+    [question] = questions.questions
+    assert (question.user, question.text, question.answered_by) == ("q1", SAMPLE["question"], {"s2:0"})
+    assert [(told.id, told.session, told.role, told.text) for told in questions.told["q1"]] == [
+        (f"{session}:{number}", session, turn["role"], turn["content"])
+        for session, turns in zip(("s1", "s2"), TURNS, strict=True)
+        for number, turn in enumerate(turns)
+    ]
+    assert questions.told["q1"][0].began_ms == 1_684_549_260_000
+
+
+@pytest.mark.parametrize(
+    ("found", "recall", "rank", "has_session"),
+    [
+        (["My bicycle is green."], 1.0, 1, True),
+        (["Enjoy the weekend!", "A green one, noted."], 0.0, 0, True),
+        (["Enjoy the weekend!", "unknown"], 0.0, 0, False),
+    ],
+    ids=["turn", "session", "neither"],
+)
+def test_an_answer_is_judged_by_turn_and_by_session(
+    file: Path, found: list[str], recall: float, rank: int, has_session: bool
+) -> None:
+    [judged] = judge(load(file), lambda _question: found)
+    assert (judged.recall, judged.rank) == (recall, rank)
+    assert judged.any_session is judged.every_session is has_session
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS.values())
+def test_a_peer_finds_by_any_word_the_best_first(tokenizer: str) -> None:
+    peer = Fts5(tokenizer)
+    peer.say([Said("The kettle is blue."), Said("The kettle of my sister is red."), Said("Rain fell.")])
+    assert next(one["text"] for one in peer.search('the "red" kettle')) == "The kettle of my sister is red."
+    assert len(peer.search("kettle")) == 2
+    assert peer.search("…") == []
+
+
+def test_what_a_plain_table_is_told_again_comes_back() -> None:
+    counts = dict(returns.of_peer(Fts5(TOKENIZERS["FTS5, porter"])))
+    assert counts == {"deleted": (0, 20, 0), "sent again": (10, 20, 0), "ingested again": (20, 20, 0)}
+
+
+@pytest.mark.torture
+def test_the_whole_scoreboard_runs_and_nothing_comes_back(
+    file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "scoreboard.jsonl"
+    assert main(["--data", str(file), "--limit", "1", "--output", str(output)]) == 0
+    printed = capfd.readouterr().out
+    assert all(f"{step}: back of 20, lost 0" in printed for step in returns.STEPS)
+    systems = [json.loads(line)["system"] for line in output.read_text(encoding="utf-8").splitlines()]
+    assert {*systems} == {"gateway", *TOKENIZERS}
