@@ -159,7 +159,11 @@ class Tree:
         """Yield the rows of a file in a container; note it if it cannot be read."""
         if not self._takes(name, path, 0):
             return
-        data = load()
+        try:
+            data = load()
+        except Refused:
+            self.skipped.append(_shown((*path, name)))
+            return
         if not self._takes(name, path, len(data), count=0):
             return
         mime = _type_of(data, name, claimed)
