@@ -221,7 +221,7 @@ def _is_state(value: str) -> bool:
     return _IS_STATE.match(value.lower()) is not None
 
 
-_PURPOSE = lazy_pattern(r" (?:in|for) (.+)$")
+_PURPOSE = lazy_pattern(r" (?:in|for) (.+?)(?: now)?$")
 _TOOL_RELATIONS = frozenset(TOOLS.values()) | {USES}
 
 

@@ -396,7 +396,7 @@ _VERBS: Final[dict[str, tuple[Rule, ...]]] = {
         (r"retired(?: from .+)?$", "job", "change")),
     "drive": _rules(((
         r"(?:drive|drives|driving) (?!to\b|home|there|back|past|by\b|my\b|the\b|around|away|me\b|people|kids|for\b"
-        r"|through|in\b|from)(?:an? |one of )?(?P<new>.+)"
+        r"|through|in\b|from|\w+ly\b)(?:an? |one of )?(?P<new>.+)"
     ), "car", ""),
         ((
             r"sold (?:my |our |the )?(?:old )?(?P<old>.+?) (?:and|to) (?:i |we )?(?:bought|buy|got|get|purchased) "
@@ -800,7 +800,8 @@ def _of_copula(match: re.Match[str], slot: Slot) -> Statement | None:
     if not (relation and is_said and _fits(relation, value, called)):
         return None
     at = "at " if called == "at" and value[:1].isdigit() else ""
-    return Statement(relation, slot.subject, f"{at}{value}", signal, replaces)
+    is_of_thing = verb == "listens" and slot.subject == GROUP and slot.relation not in PROJECT
+    return Statement(relation, slot.relation if is_of_thing else slot.subject, f"{at}{value}", signal, replaces)
 
 
 def _is_new(match: re.Match[str]) -> bool:

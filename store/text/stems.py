@@ -100,6 +100,11 @@ MAX_WORD_CHARS: Final = 64
 """The length of the longest word that is stemmed: the stemmers take quadratic time."""
 
 
+def is_irregular_form(word: str) -> bool:
+    """Return True for a form of a word by the table: "saw" of "see"."""
+    return word in _BASES
+
+
 def stems(word: str) -> tuple[str, ...]:
     """Return the stems of a folded word, the likeliest first: one, or those of all words that have this form."""
     return _stems(word) if len(word) <= MAX_WORD_CHARS else (word,)

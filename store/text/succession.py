@@ -17,6 +17,7 @@ from core.patterns import lazy_pattern
 from store.text import statements_de, statements_en, statements_zh, succession_words
 from store.text.languages import STOP_WORDS_OF, guess
 from store.text.normalize import fold_in_place
+from store.text.predicates import may_be_of_one_thing
 from store.text.slot_words import MULTIPLE
 from store.text.slots import SPEAKER, Link, Slot, kinds_of
 from store.text.statements import is_about_past
@@ -486,6 +487,8 @@ _SURE: Final = 1.3
 """The least evidence for a link, and for one that may leave the older text out."""
 _PRESUMED: Final = 1.5
 """Evidence that a question for what was before gives: that something changed."""
+_OF_CHANGE: Final = 2
+"""The signal of a text that says that something changed."""
 _SHORT: Final = 40
 """Bytes from which on an older text counts as long."""
 
@@ -498,16 +501,7 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     wanted = question(asked)
     if not wanted.is_of_state or (old := said(older)) is None or (new := said(newer)) is None:
         return None
-    if (
-        not old.is_statement
-        or not new.is_plain
-        or new.is_temporary
-        or not new.all_words - old.all_words - wanted.all_words
-        or (not new.signal and old.all_words <= new.all_words)
-        or (not new.ends and new.words <= old.words)  # it says the same value again
-    ):
-        return None
-    if old.beginnings.isdisjoint(new.beginnings) and old.topics.isdisjoint(new.topics):
+    if not _may_follow(wanted, old, new) or _is_of_another(wanted, old, new, older, newer):
         return None
     frame = _frame(older, newer)
     signs = _signs(wanted, old, new, _Pair(asked, older, newer, frame))
@@ -525,6 +519,25 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     if is_of_speaker and is_about_one and (is_sure or (is_single and _are_of_one_kind(old, new))):
         return Link(relation, "change" if new.signal else "single value", "high")
     return Link(relation, "same words", "low")
+
+
+def _may_follow(wanted: Question, old: Said, new: Said) -> bool:
+    """Return True if a newer text states something about the same that the older one does not say."""
+    if not old.is_statement or not new.is_plain or new.is_temporary:
+        return False
+    if not new.all_words - old.all_words - wanted.all_words or (not new.signal and old.all_words <= new.all_words):
+        return False
+    if not new.ends and new.words <= old.words:  # it says the same value again
+        return False
+    return not (old.beginnings.isdisjoint(new.beginnings) and old.topics.isdisjoint(new.topics))
+
+
+def _is_of_another(wanted: Question, old: Said, new: Said, older: str, newer: str) -> bool:
+    """Return True if a newer text is about another thing, topic or relation."""
+    if _names_older_thing(wanted, older, newer):
+        return True
+    is_change = new.signal == _OF_CHANGE
+    return not is_change and (_is_of_other_topic(wanted, old, new) or not may_be_of_one_thing(older, newer))
 
 
 class _Pair(NamedTuple):
@@ -577,6 +590,35 @@ def _lacking(wanted: Question, old: Said, new: Said) -> list[str]:
     """Return what the question asks for, the older text has, and the newer one lacks."""
     groups = [next(iter(one)) for one in wanted.groups if one & old.topics and not one & new.topics]
     return groups + [one for one in wanted.words if _has(old.words, one) and not _has(new.words, one)]
+
+
+def _is_of_other_topic(wanted: Question, old: Said, new: Said) -> bool:
+    """Return True if a newer text has another topic in the place of one that the question asks for."""
+    others = new.topics - old.topics - wanted.topics - _GENERIC
+    return bool(others) and any(one & old.topics and not one & new.topics for one in wanted.groups)
+
+
+def _names_older_thing(wanted: Question, older: str, newer: str) -> bool:
+    """Return True if a question names the subject of the older text, and the newer one has another: plan A, plan B."""
+    (old, says_old), (new, says_new) = _subject(older), _subject(newer)
+    if not (says_old and says_new and old and new):
+        return False
+    if old[-1] != new[-1] if _HAN.search(older) else says_old != says_new:
+        return False
+    before, after = _things(old), _things(new)
+    asked = {token.casefold() for token in _tokens(wanted.text)}
+    said_again = _beginnings(token.casefold() for token in _tokens(newer))
+    named = {one for one in before & asked if one[:_CASED] not in said_again}
+    return bool(named and after - before) and not (after - before) & asked
+
+
+def _things(subject: list[str]) -> set[str]:
+    """Return the words of a subject without articles and pronouns. "A" is one only as the first."""
+    return {
+        token.casefold()
+        for place, token in enumerate(subject)
+        if (token if place else token.casefold()) not in _ARTICLES
+    }
 
 
 def _is_of_other_thing(wanted: Question, old: Said, new: Said) -> bool:
@@ -634,11 +676,11 @@ def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def _subject(text: str) -> tuple[list[str], bool]:
-    """Return the words of a text before what says something of them, and whether anything does."""
+def _subject(text: str) -> tuple[list[str], str]:
+    """Return the words of a text before what says something of them, and that word, empty if there is none."""
     tokens = _tokens(text)
     place = next((at for at, token in enumerate(tokens) if token.casefold() in _PREDICATES), None)
-    return tokens[:place], place is not None
+    return tokens[:place], "" if place is None else tokens[place].casefold()
 
 
 def _are_named_apart(older: str, newer: str, *, has_signal: bool) -> bool:
@@ -647,7 +689,7 @@ def _are_named_apart(older: str, newer: str, *, has_signal: bool) -> bool:
     Without a word of a change, the first difference must be in what is said, not in what it is said of.
     """
     (old, says_old), (new, says_new) = _subject(older), _subject(newer)
-    says = says_old and says_new
+    says = bool(says_old and says_new)
     numbers = [{token for token in subject if any(map(str.isdigit, token))} for subject in (old, new)]
     if says and all(numbers) and numbers[0] != numbers[1]:
         return True
@@ -657,7 +699,7 @@ def _are_named_apart(older: str, newer: str, *, has_signal: bool) -> bool:
         return True
     if has_signal:
         return False
-    names = [{token.casefold() for token in subject} - _ARTICLES for subject in (old, new)]
+    names = [_things(subject) for subject in (old, new)]
     return not says or bool(names[0] & names[1] and names[0] - names[1] and names[1] - names[0])
 
 
@@ -691,7 +733,7 @@ def _frame(older: str, newer: str) -> str:
 _SEVERAL_NOUN = lazy_pattern(
     "|".join(rf"\b{word}\b" if word.isascii() else word for word in sorted(MULTIPLE)), re.IGNORECASE
 )
-_TOKEN = lazy_pattern(r"[^\W\u4e00-\u9fff]+(?:'\w+)?|[\u4e00-\u9fff:=]")
+_TOKEN = lazy_pattern(r"[^\W\u4e00-\u9fff]+(?:'\w+)?|[\u4e00-\u9fff=]|:(?!\d)")
 _IS_ONE = lazy_pattern(
     r"(?:my|our|the|(?:the )?user's|mein\w*|unser\w*|der|die|das|el|la|mi|le|mon|ma|o|a|meu|minha) (?:[\w-]+ ){1,5}(?:is|ist|es|est|e|:)\b"
     r"|用 户 的 .*是|我 的 .*是"

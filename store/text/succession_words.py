@@ -110,8 +110,8 @@ CHANGES: Final = """
 """Words that say that something changed."""
 ENDS: Final = """
     quit$ left$ resign sold$ traded$ dropped$ ditched$ cancel broke$ split$ replac swapp swap$ gave_up$ given_up$ gone_off$ stopped$
-    retired$ no_longer$ anymore$ any_longer$ instead$ from$ rather_than$ off$ gone$ dead$ closed$ divorced$ used_to$ ended$
-    gekundigt nicht_mehr$ kein_mehr statt$ anstatt$ verkauft abgegeben getrennt ersetzt streng$ von$ vom$ sondern$
+    retired$ no_longer$ anymore$ any_longer$ instead$ rather_than$ off$ gone$ dead$ closed$ divorced$ used_to$ ended$
+    gekundigt nicht_mehr$ kein_mehr statt$ anstatt$ verkauft abgegeben getrennt ersetzt streng$ sondern$
     deje$ dejo$ dejado$ ya_no$ en_vez$ en_lugar$ vendi vendio$ rompi termine$ termino$ reemplaz sustitu
     quitte$ plus$ au_lieu$ abandon vendu$ remplac separe divorc rompu$ ferme$
     sai$ saiu$ deixei$ deixou$ em_vez$ vendi$ vendeu$ terminei$ terminou$ substitui troc troquei
@@ -209,4 +209,6 @@ est sont suis c'est habite travaille coûte utilise utilisons commence s'appelle
 是 在 叫 住 用 为 改 换 搬 值
 """
 """Words that say something of what stands before them, where there is one value at a time."""
-ARTICLES: Final = "my our the a an mein meine unser unsere der die das el la mi le mon ma o meu minha"
+ARTICLES: Final = """
+i we my our the a an ich wir mein meine unser unsere der die das yo el la mi je le mon ma eu o meu minha 我 的 们 now jetzt 现
+"""

@@ -98,6 +98,12 @@ def test_a_statement_replaces_no_value_that_holds_beside_it() -> None:
     assert not is_linked("My daughter is called Emma.", "My daughter is called Lily.")
     assert not is_linked("My boss is called Karl.", "My boss is on holiday now.")
     assert not is_linked("My boss is Karl.", "My boss is Karl Meier.")
+    assert not is_linked("Service alpha listens on port 80", "Service beta listens on port 81 now")
+    assert is_linked("Service alpha listens on port 80", "Service alpha listens on port 81")
+    assert not is_linked("I drive a Volvo.", "I drive slowly now.")
+    assert not is_linked("我在华为工作。", "我现在在家工作。")
+    assert not is_linked("我住在北京。", "我现在住酒店三天。")
+    assert is_linked("I use Obsidian for notes.", "I use Logseq for notes now.")
 
 
 def test_equal_words_with_another_value_only_rank() -> None:

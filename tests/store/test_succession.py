@@ -137,3 +137,65 @@ def test_topics_find_what_shares_no_word_with_the_question() -> None:
 )
 def test_a_newer_text_that_asks_or_plans_about_the_same_doubts(newer: str, *, expected: bool) -> None:
     assert doubts(WHO, DENTIST, newer) is expected
+
+
+CATS, CAR, FAHRE = "How many cats do I have?", "What car do I drive?", "Welches Auto fahre ich?"
+
+
+@pytest.mark.parametrize(
+    ("question", "older", "newer"),
+    [
+        (CATS, "I have 2 cats.", "I saw 3 cats now."),
+        ("How many plants do I have?", "I have 12 plants.", "I watered 4 plants just now."),
+        (CAR, "I drive a Volvo.", "I drive home now."),
+        (CAR, "I drive a Volvo.", "I drive slowly now."),
+        ("Where do I work?", "I work at Siemens.", "I work from home now."),
+        ("How many hours do I work?", "I work 40 hours a week.", "I work with 3 colleagues now."),
+        ("Where do I live?", "I live in Oslo.", "I live with Tom now."),
+        ("What do I study?", "I study physics.", "I study in the evening now."),
+        (FAHRE, "Ich fahre einen Volvo.", "Ich fahre jetzt nach Hause."),
+        (FAHRE, "Ich fahre einen Volvo.", "Jetzt fahre ich mit dem Bus zur Arbeit."),
+        (FAHRE, "Ich fahre einen Volvo.", "Ich fahre jetzt los."),
+        ("Wie viele Katzen habe ich?", "Ich habe 2 Katzen.", "Ich habe jetzt 3 Katzen gesehen."),
+        ("Wo arbeite ich?", "Ich arbeite bei Bosch.", "Ich arbeite jetzt von zu Hause."),
+        ("Wo wohne ich?", "Ich wohne in Köln.", "Ich wohne jetzt mit Anna zusammen."),
+        ("Wie hoch ist meine Miete?", "Ich zahle 800 Euro Miete.", "Ich zahle jetzt 30 Euro fürs Fitnessstudio."),
+        ("我有几只猫？", "我有2只猫。", "我刚才看到3只猫了。"),
+        ("我在哪里工作？", "我在华为工作。", "我现在在家工作。"),
+        ("我房租多少？", "我每月付3000元房租。", "我现在每月付200元健身房。"),
+    ],
+)  # fmt: skip
+def test_another_verb_or_complement_is_no_newer_value(question: str, older: str, newer: str) -> None:
+    assert follows(question, older, newer) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "older", "newer"),
+    [
+        ("Which port does service alpha use?", "Service alpha listens on port 80.", "Service beta listens on port 81."),
+        ("Which port does the gateway use?", "The gateway listens on port 80.", "The proxy listens on port 81 now."),
+        ("What does plan A cost?", "Plan A costs 10 euros.", "Plan B costs 12 euros now."),
+        ("What is a ticket to Lyon?", "A ticket to Lyon costs 30 euros.", "A ticket to Nice costs 50 euros now."),
+        ("Welchen Port hat Dienst Alpha?", "Dienst Alpha läuft auf Port 80.", "Dienst Beta läuft jetzt auf Port 81."),
+        ("测试端口是多少？", "测试端口是8080", "生产端口改成9000了"),
+    ],
+)
+def test_a_newer_value_of_another_thing_than_asked_for_replaces_nothing(question: str, older: str, newer: str) -> None:
+    assert follows(question, older, newer) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "older", "newer"),
+    [
+        (CATS, "I have 2 cats.", "I have 3 cats now."),
+        (CAR, "I drive a Volvo.", "I now drive a Kia."),
+        ("How far do I run?", "I run 5 km every morning.", "I run 8 km every morning now."),
+        (FAHRE, "Ich fahre einen Volvo.", "Ich fahre jetzt einen Kia."),
+        ("Was trinke ich morgens?", "Ich trinke morgens Tee.", "Ich trinke morgens jetzt Kaffee."),
+        ("我每天跑多少公里？", "我每天跑5公里。", "我现在每天跑8公里。"),
+    ],
+)
+def test_another_value_with_the_same_verb_and_complement_replaces(question: str, older: str, newer: str) -> None:
+    link = follows(question, older, newer)
+    assert link is not None
+    assert link.confidence == "high"
