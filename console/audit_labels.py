@@ -78,6 +78,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "remote.list": _("Listed messages for the remote"),
     "remote.retry": _("Sent refused messages again"),
     "resource.delete": _("Deleted a resource"),
+    "resource.label": _("Changed tags or metadata of a resource"),
     "resource.download": _("Downloaded a resource"),
     "queue.list": _("Viewed the queues"),
     "resource.refused": _("Listed refused uploads"),

@@ -240,6 +240,8 @@ class UploadForm(OwnerForm):
     description = forms.CharField(
         label=_("Description (optional)"), max_length=4000, required=False, widget=forms.Textarea(attrs={"rows": 3})
     )
+    tags = TagsField()
+    metadata = MetadataField()
 
 
 class ImportForm(OwnerForm):

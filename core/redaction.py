@@ -2,9 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
+
+from django.conf import settings
 
 KINDS: Final = ("cards", "secrets", "emails", "phones")
 """The values of `MEMORY_GATEWAY_REDACT`."""
@@ -108,3 +110,26 @@ def _phones(text: str, mask: _Mask) -> str:
 _RULES: Final[dict[str, Callable[[str, _Mask], str]]] = {
     "cards": _cards, "secrets": _secrets, "emails": _emails, "phones": _phones,
 }  # fmt: skip
+
+
+def masked(text: str, redacted: Counter[str] | None = None) -> str:
+    """Return the text without the values that the settings say to mask; add their numbers to `redacted`, by kind."""
+    if not settings.MEMORY_GATEWAY_REDACT:
+        return text
+    text, found = redact(text, settings.MEMORY_GATEWAY_REDACT)
+    if redacted is not None:
+        redacted.update(found)
+    return text
+
+
+def masked_data(
+    value: Any, redacted: Counter[str] | None = None, clean: Callable[[str, Counter[str] | None], str] = masked
+) -> Any:
+    """Return plain data with its texts cleaned, and without values to mask in its keys."""
+    if isinstance(value, str):
+        return clean(value, redacted)
+    if isinstance(value, Mapping):
+        return {masked(str(key), redacted): masked_data(item, redacted, clean) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked_data(item, redacted, clean) for item in value]
+    return value

@@ -26,7 +26,7 @@ from profiles.models import ProfileMemory
 from resources.models import Resource
 from store import table
 from store.models import Memory, State
-from store.types import StoredMemory
+from store.types import StoredMemory, labels_of
 
 _BATCH_ROWS: Final = 500
 _CHUNK_BYTES: Final = 64 * 1024
@@ -200,6 +200,7 @@ def _file(resource: Resource, name: str | None) -> dict[str, Any]:
         "path": name if resource.state == State.LIVE else None,
         "title": resource.title,
         "description": resource.description,
+        **labels_of(resource.labels or {}),
         "mime_type": resource.mime_type,
         "size_bytes": resource.size_bytes,
         "sha256": resource.sha256,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any, Final
 
 import pydantic
@@ -14,12 +15,13 @@ from pydantic import TypeAdapter
 from accounts.models import MemoryUser
 from core.background.leases import Leased
 from core.ids import new_resource_id, resource_uri
+from core.labels import check_metadata, check_tags
 from core.localization import MessageField
 from core.persistence.checked_rows import CheckedModel
 from core.persistence.file_keys import FileKey, file_key
 from documents.reading import Reading, sentence
 from store.models import State, state_field, state_since_field
-from store.types import Owner
+from store.types import METADATA, TAGS, Owner, labels_of
 
 DELETED: Final = "deleted"
 """The status in answers of a resource that is not live."""
@@ -33,6 +35,16 @@ def check_reading(value: Any) -> None:
         raise ValidationError(_("must be what was read of a file")) from error
     if stored.as_json() != value or not 0 <= (stored.certainty or 0) <= 1:
         raise ValidationError(_("must be what was read of a file"))
+
+
+def check_labels(value: Any) -> None:
+    """Check stored tags and metadata, which an archive may bring. Raises: `ValidationError`."""
+    checks: dict[str, Callable[[Any], Any]] = {TAGS: check_tags, METADATA: check_metadata}
+    try:
+        if labels_of(value) != value or any(checks[name](one) != one for name, one in value.items()):
+            raise ValidationError(_("must be tags and metadata"))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ValidationError(_("must be tags and metadata")) from error
 
 
 class Resource(CheckedModel, Leased):
@@ -107,6 +119,14 @@ class Resource(CheckedModel, Leased):
         editable=False,
         validators=[check_reading],
         help_text=_("The report on the reading of the file; empty if an older version or a remote read it."),
+    )
+    labels = models.JSONField(
+        _("tags and metadata"),
+        null=True,
+        default=None,
+        editable=False,
+        validators=[check_labels],
+        help_text=_("As the caller gave them. The memories of the file have them too."),
     )
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)

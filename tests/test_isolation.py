@@ -243,6 +243,8 @@ class Walk(RuleBasedStateMachine):
         detail = self.call(name, "get", "/resources/{resource_id}", resource_id)
         assert [row["resource_id"] for row in detail["resources"]] == ([resource_id] if is_own else [])
         self.call(name, "get", "/resources/{resource_id}/content", resource_id, expect=200 if is_own else 404)
+        labels = {"data": {"tags": [name]}, "content_type": "application/json"}
+        self.call(name, "patch", "/resources/{resource_id}", resource_id, expect=200 if is_own else 404, **labels)
 
     @rule(name=people, owner=people, choice=choices)
     def delete_resource(self, name: str, owner: str, choice: int) -> None:

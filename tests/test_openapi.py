@@ -49,6 +49,7 @@ DOCUMENTED = {
     ("get", "/resources"),
     ("get", "/resources/{resource_id}"),
     ("get", "/resources/{resource_id}/content"),
+    ("patch", "/resources/{resource_id}"),
     ("delete", "/resources/{resource_id}"),
     ("post", "/resources/{resource_id}/restore"),
     ("post", "/memories/add"),
@@ -233,6 +234,7 @@ def _as_tags(days: dict[str, Any]) -> dict[str, Any]:
 BODIES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "/memories/delete": lambda _: {"filters": {"category": "user_memory_fact"}, "dry_run": True},
     "/memories/forget": lambda _: {"words": "payment", "dry_run": True},
+    "/resources": lambda body: {name: text for name, text in LABELS.items() if name in body},
     "/users/me/expiry": lambda body: {"days": _as_tags(body["days"])},
 }
 
@@ -281,7 +283,8 @@ def _without_removals(part: Any) -> Any:
 
 TOMORROW = (datetime.now(UTC) + timedelta(days=1)).isoformat()
 FACT = {"tags": "red", "metadata": {"source": "crm"}, "external_id": "crm-1", "expires_at": TOMORROW}
-FREE = {"/memories/add": {"session_id"}, "/memories/flush": {"session_id"}}
+LABELS = {"tags": '["red"]', "metadata": '{"source": "crm"}'}
+FREE = {"/resources": set(LABELS), "/memories/add": {"session_id"}, "/memories/flush": {"session_id"}}
 FITTING: dict[str, Callable[[Any], Any]] = {
     "user_id": lambda _: None,
     "user_key": lambda _: None,

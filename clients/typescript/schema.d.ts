@@ -590,7 +590,11 @@ export interface paths {
         delete: operations["delete_resource"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change tags and metadata of a resource
+         * @description Replace the tags or the metadata of a resource and of its memories.
+         */
+        patch: operations["label_resource"];
         trace?: never;
     };
     "/resources/{resource_id}/content": {
@@ -1130,7 +1134,7 @@ export interface components {
             timezone?: string | null;
             /**
              * Expires At
-             * @description When the session expires and goes to the trash with all its memories. Absent: as before; null: never.
+             * @description When the session expires with all its memories: a time, or the last day. Absent: as before; null: never.
              */
             expires_at?: string | null;
             /**
@@ -1195,6 +1199,13 @@ export interface components {
              * @description The number of parts in which a model reasons, which are not stored. Absent if there are none.
              */
             thoughts?: number | null;
+            /**
+             * Expiry Days
+             * @description The defaults of expiry that were applied to messages without a time: the days, by category, or `tag:` and a tag. Absent if there are none.
+             */
+            expiry_days?: {
+                [key: string]: number;
+            } | null;
             /**
              * Refused
              * @description The number of texts that the person's controls refused, by reason: `paused`, also what was said during a pause or repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing.
@@ -2203,6 +2214,24 @@ export interface components {
              */
             description?: string | null;
             /**
+             * Tags
+             * @description Words to find its passages by, each once.
+             * @example [
+             *       "contract"
+             *     ]
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters of searches compare it; no remote gets it.
+             * @example {
+             *       "year": 2026
+             *     }
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
              * Filename
              * @description The file's name. Memories that mention it return the file as an attachment.
              * @example delivery.txt
@@ -2311,7 +2340,7 @@ export interface components {
             created_at?: string | null;
             /**
              * Expires At
-             * @description When it ends, in the future. Absent or null: never.
+             * @description When it ends: a time, or the last day in the person's time zone. Absent or null: never.
              * @example null
              */
             expires_at?: string | null;
@@ -2381,7 +2410,7 @@ export interface components {
             created_at?: string | null;
             /**
              * Expires At
-             * @description When it ends, in the future. Absent or null: never.
+             * @description When it ends: a time, or the last day in the person's time zone. Absent or null: never.
              * @example null
              */
             expires_at?: string | null;
@@ -3228,7 +3257,7 @@ export interface components {
             project_id?: string | null;
             /**
              * Expires At
-             * @description When it expires again; null for never. Required for a memory that has expired. Absent: as before.
+             * @description When it expires again, a time or the last day; null for never. Required for a memory that has expired. Absent: as before.
              * @example null
              */
             expires_at?: string | null;
@@ -3288,7 +3317,7 @@ export interface components {
             } | null;
             /**
              * Expires At
-             * @description When its memory expires and goes to the trash. Absent: never, or with its session.
+             * @description When its memory expires: a time, or the last day. Absent: never, or with its session.
              */
             expires_at?: string | null;
             /**
@@ -3612,6 +3641,40 @@ export interface components {
             name?: string | null;
         };
         /**
+         * LabelsBody
+         * @description The tags or the metadata of a resource, in the place of the former.
+         */
+        PatchedLabelsBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Tags
+             * @description The new tags; null for none. Absent: as before.
+             * @example [
+             *       "contract",
+             *       "signed"
+             *     ]
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description The new metadata; null for none. Absent: as before.
+             * @example {
+             *       "year": 2026
+             *     }
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+        } | {
+            tags: unknown[] | null;
+        } | {
+            metadata: Record<string, never> | null;
+        };
+        /**
          * OverrideBody
          * @description The parts of a memory to override: one of `override_text`, `category`, `importance`; or what else changes.
          */
@@ -3654,7 +3717,7 @@ export interface components {
             importance?: number | null;
             /**
              * Expires At
-             * @description When it expires; null for never. Absent: as before. It is no override, and no undo ends it.
+             * @description When it expires, a time or the last day; null for never. Absent: as before. It is no override, and no undo ends it.
              */
             expires_at?: string | null;
             /**
@@ -4592,6 +4655,20 @@ export interface components {
              */
             status: string;
             /**
+             * Tags
+             * @description The tags. Absent without any.
+             * @example null
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description The metadata. Absent without any.
+             * @example null
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
              * @description The report on the reading, if text of the file is missing; else absent.
              * @example null
              */
@@ -4721,6 +4798,20 @@ export interface components {
              */
             status: string;
             /**
+             * Tags
+             * @description The tags. Absent without any.
+             * @example null
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description The metadata. Absent without any.
+             * @example null
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /**
              * @description The report on the reading, if text of the file is missing; else absent.
              * @example null
              */
@@ -4791,6 +4882,20 @@ export interface components {
              * @example Payment terms of 2026
              */
             description: string | null;
+            /**
+             * Tags
+             * @description The tags. Absent without any.
+             * @example null
+             */
+            tags?: string[] | null;
+            /**
+             * Metadata
+             * @description The metadata. Absent without any.
+             * @example null
+             */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
             /**
              * Created At
              * Format: date-time
@@ -5936,7 +6041,7 @@ export interface components {
             user_id?: string | null;
             /**
              * Expires At
-             * @description When it expires again; null for never. Required for one that has expired. Absent: as before.
+             * @description When it expires again, a time or the last day; null for never. Required for one that has expired. Absent: as before.
              * @example null
              */
             expires_at?: string | null;
@@ -6513,6 +6618,18 @@ export interface components {
              * @example Payment terms of 2026
              */
             description?: string | null;
+            /**
+             * Tags
+             * @description Words to find its passages by, each once. A list as JSON.
+             * @example ["contract"]
+             */
+            tags?: string | null;
+            /**
+             * Metadata
+             * @description Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters of searches compare it; no remote gets it. An object as JSON.
+             * @example {"year": 2026}
+             */
+            metadata?: string | null;
             /**
              * File
              * Format: binary
@@ -8459,6 +8576,47 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    label_resource: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETags of earlier responses, or `*`. If none is current, nothing is done (412). */
+                "If-Match"?: string;
+                /** @description ETags of earlier responses, or `*`. If one is current, GET returns 304, changes 412. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /** @description The id of the resource. */
+                resource_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PatchedLabelsBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The resource. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResourceAnswer"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
             412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];

@@ -19,7 +19,7 @@ from accounts.audit import record
 from console import queries
 from console.access import VIEW, next_address, page, record_list, render
 from console.filters import FILE_TYPES, RESOURCE_STATES, PositionField, RefusedFilters, ResourceFilters
-from console.forms import UploadForm
+from console.forms import UploadForm, indented
 from console.keyset import ROWS, newest_first
 from console.signed_values import undo_address
 from console.templatetags.panel import state_badge
@@ -38,6 +38,7 @@ from resources.services.refused import KEPT
 from store import browse
 from store.browse import Selection
 from store.models import Session, State
+from store.types import METADATA, TAGS
 
 PASSAGES: Final = 50
 VIEW_FILES, ADD_FILES, CHANGE_FILES, DELETE_FILES = (
@@ -127,6 +128,7 @@ def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
         "passages": [(memory, list(parts(memory.text))) for memory in passages.memories] if passages else [],
         "more": write_position(passages.newer) if passages and passages.newer else "",
         "is_start": after is None,
+        "metadata": indented((found.labels or {}).get(METADATA)),
         "attachments": list(found.attachments.order_by("pk")[:50]),
         "count": _memory_counts([found])[found.pk],
         "can_download": bool(found.storage_path) and found.state == State.LIVE,
@@ -279,6 +281,7 @@ def _stored(request: HttpRequest, form: UploadForm, file: Any) -> Resource:
         metadata = Upload(
             title=values["title"] or None,
             description=values["description"] or None,
+            labels={TAGS: values["tags"], METADATA: values["metadata"]},
             wait_seconds=0.0,
         )
         return services.upload(form.owner, incoming, metadata, actor=actor_of(request))

@@ -1,18 +1,29 @@
 """Request and response schemas of `/resources`."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Json, WithJsonSchema, model_validator
 
-from accounts.api.schemas import AppId, AuthenticatedQuery, ProjectId, RemoteView, ScopedBody, Time, UserId
+from accounts.api.schemas import (
+    AppId,
+    AuthenticatedBody,
+    AuthenticatedQuery,
+    ProjectId,
+    RemoteView,
+    ScopedBody,
+    Time,
+    UserId,
+)
 from core.ids import Name
+from core.labels import Metadata, Tags
 from core.messages import Translatable as _
 from core.network.url_policy import MAX_URI_CHARS
 from core.rest import WHOLE, Problem
 from core.storable import check_text
 from documents.mime_types import ContentType
 from documents.reading import NoteCode
+from store.types import METADATA, TAGS
 
 MAX_TITLE_CHARS = 500
 MAX_DESCRIPTION_CHARS = 10_000
@@ -38,6 +49,13 @@ Title = Annotated[str, Field(max_length=MAX_TITLE_CHARS), AfterValidator(check_t
 Description = Annotated[str, Field(max_length=MAX_DESCRIPTION_CHARS), AfterValidator(check_text)]
 
 
+_AS_TEXT = WithJsonSchema({"type": "string"})
+_TAGS = "Words to find its passages by, each once."
+_METADATA = (
+    "Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters of searches compare it; no remote gets it."
+)
+
+
 class _Described(ScopedBody):
     title: Title | None = Field(None, description="A title. Searches find it too.", examples=["Contract"])
     description: Description | None = Field(
@@ -47,6 +65,39 @@ class _Described(ScopedBody):
 
 class UploadFields(_Described):
     """The text fields of an upload."""
+
+    tags: Annotated[Json[Tags], _AS_TEXT] | None = Field(
+        None, description=f"{_TAGS} A list as JSON.", examples=['["contract"]']
+    )
+    metadata: Annotated[Json[Metadata], _AS_TEXT] | None = Field(
+        None, description=f"{_METADATA} An object as JSON.", examples=['{"year": 2026}']
+    )
+
+
+class LabelsBody(AuthenticatedBody):
+    """The tags or the metadata of a resource, in the place of the former."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["tags"], "properties": {"tags": {"type": ["array", "null"]}}},
+                {"required": ["metadata"], "properties": {"metadata": {"type": ["object", "null"]}}},
+            ]
+        }
+    )
+
+    tags: Tags | None = Field(
+        None, description="The new tags; null for none. Absent: as before.", examples=[["contract", "signed"]]
+    )
+    metadata: Metadata | None = Field(
+        None, description="The new metadata; null for none. Absent: as before.", examples=[{"year": 2026}]
+    )
+
+    @model_validator(mode="after")
+    def _require_any(self) -> Self:
+        if not labels_given(self):
+            raise ValueError(_("tags or metadata is required"))
+        return self
 
 
 class UploadForm(UploadFields):
@@ -61,6 +112,9 @@ class UploadForm(UploadFields):
 
 class ExternalBody(_Described):
     """A file at an external address."""
+
+    tags: Tags | None = Field(None, description=_TAGS, examples=[["contract"]])
+    metadata: Metadata | None = Field(None, description=_METADATA, examples=[{"year": 2026}])
 
     filename: Annotated[str, Field(min_length=1, max_length=MAX_FILENAME_CHARS)] = Field(
         description="The file's name. Memories that mention it return the file as an attachment.",
@@ -158,6 +212,12 @@ class FileReading(BaseModel):
     notes: list[ReadingNote] = Field(description="The gaps and doubts.")
 
 
+LabelTags = Annotated[list[str] | None, Field(description="The tags. Absent without any.", examples=[None])]
+LabelMetadata = Annotated[
+    dict[str, Any] | None, Field(description="The metadata. Absent without any.", examples=[None])
+]
+
+
 class ResourceAnswer(BaseModel):
     """A resource and the status of its ingestion."""
 
@@ -165,6 +225,8 @@ class ResourceAnswer(BaseModel):
     session_id: ResourceSessionId
     uri: ResourceUri
     status: str = Field(description=f"{_STATUS} or `deleted`.", examples=["extracted"])
+    tags: LabelTags = None
+    metadata: LabelMetadata = None
     reading: FileReading | None = Field(
         None,
         description="The report on the reading, if text of the file is missing; else absent.",
@@ -197,6 +259,8 @@ class ResourceItem(BaseModel):
     description: str | None = Field(
         description="The description; null if none was given.", examples=["Payment terms of 2026"]
     )
+    tags: LabelTags = None
+    metadata: LabelMetadata = None
     created_at: Time = Field(description="When the file was uploaded or registered.")
     updated_at: Time = Field(description="When the resource last changed.")
     deleted_at: Time | None = Field(
@@ -230,6 +294,11 @@ class ResourceItem(BaseModel):
             }
         ],
     )
+
+
+def labels_given(body: UploadFields | ExternalBody | LabelsBody) -> dict[str, Any]:
+    """Return the tags and the metadata that a body has, by name."""
+    return {name: getattr(body, name) for name in (TAGS, METADATA) if name in body.model_fields_set}
 
 
 class ResourceList(BaseModel):

@@ -15,13 +15,21 @@ from rest_framework.viewsets import ViewSet
 
 from accounts.api.authentication import bearer, caller, check_credentials
 from accounts.api.idempotency import idempotent
-from accounts.api.openapi import NOT_MODIFIED, path_parameter, problems, query_parameters, request_body, success
+from accounts.api.openapi import (
+    NOT_MODIFIED,
+    RequiredBodies,
+    path_parameter,
+    problems,
+    query_parameters,
+    request_body,
+    success,
+)
 from accounts.api.preconditions import conditional, if_unchanged, not_modified
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from accounts.audit import Actor
 from accounts.bound_keys import app_of
 from accounts.models import Principal
-from accounts.scopes import FILES
+from accounts.scopes import ACCOUNT, FILES
 from core.errors import InvalidInput, UnsupportedType, existing
 from core.localization import language_headers, language_of, localized
 from core.messages import Translatable as _
@@ -35,7 +43,8 @@ from resources.api import schemas
 from resources.api.downloads import download
 from resources.api.multipart import FILE_FIELD, UploadParser
 from resources.models import Resource
-from store.types import Owner
+from store.admission import Offer, require_correction, texts_in
+from store.types import Owner, labels_of
 
 _PREFER = OpenApiParameter(
     "Prefer",
@@ -62,7 +71,8 @@ def _accepted_responses(model: type[schemas.ResourceAnswer]) -> dict[int, Any]:
 
 @extend_schema(tags=["resources"])
 class ResourceViewSet(ViewSet):
-    scopes = dict.fromkeys(("create", "list_resources", "retrieve", "destroy", "content"), FILES)
+    schema = RequiredBodies()
+    scopes = dict.fromkeys(("create", "list_resources", "retrieve", "label", "destroy", "content"), FILES)
     parser_classes = [UploadParser, JsonParser]
 
     @extend_schema(
@@ -102,6 +112,7 @@ class ResourceViewSet(ViewSet):
         metadata = services.Upload(
             title=fields.title or None,
             description=fields.description or None,
+            labels=schemas.labels_given(fields),
             wait_seconds=0.0 if is_async else None,
         )
         resource = services.upload(owner, incoming, metadata, actor=Actor.key(principal))
@@ -153,6 +164,29 @@ class ResourceViewSet(ViewSet):
         document = {"resources": _items(found)}
         etag = etag_of(document)
         return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
+
+    @extend_schema(
+        operation_id="label_resource",
+        summary="Change tags and metadata of a resource",
+        parameters=[_RESOURCE_ID],
+        request={JsonParser.media_type: request_body(schemas.LabelsBody)},
+        responses={200: success(schemas.ResourceAnswer, "The resource."), **problems(404, 409, 412, 422)},
+    )
+    @conditional
+    def label(self, request: Request, resource_id: str) -> Response:
+        """Replace the tags or the metadata of a resource and of its memories."""
+        body = parse(schemas.LabelsBody, request.data)
+        principal, labels = caller(request), schemas.labels_given(body)
+        _require_in_app(principal, resource_id)
+        offer = Offer("files", others=tuple(texts_in(labels)))
+        require_correction(principal.user_pk, offer, is_of_person=ACCOUNT in principal.scopes)
+        read = partial(_existing, principal.user_pk, resource_id)
+        with if_unchanged(request, read, is_read_after=True):
+            resource = services.set_labels(
+                principal.user_pk, principal.user_id, resource_id, labels, actor=Actor.key(principal)
+            )
+            etag = etag_of(read())
+        return Response(_summary(resource), headers={"ETag": etag})
 
     @extend_schema(
         operation_id="delete_resource",
@@ -270,6 +304,7 @@ class ExternalViewSet(ViewSet):
             sha256=body.digest,
             title=body.title or None,
             description=body.description or None,
+            labels=schemas.labels_given(body),
             app_id=app_of(principal, body.app_id) or body.app_id,
             project_id=body.project_id,
             wait_seconds=0.0 if is_async else None,
@@ -315,6 +350,7 @@ def _summary(resource: Resource) -> dict[str, Any]:
         "session_id": resource.session_id,
         "uri": resource.uri,
         "status": _status_of(resource),
+        **labels_of(resource.labels or {}),
         **({"reading": resource.reading_in_words} if resource.is_read_in_part else {}),
     }
 
@@ -345,6 +381,7 @@ def _item(resource: Resource, state: RemoteState) -> dict[str, Any]:
         "status": _status_of(resource),
         "title": resource.title,
         "description": resource.description,
+        **labels_of(resource.labels or {}),
         "created_at": isoformat(resource.created_at),
         "updated_at": isoformat(resource.updated_at),
         "deleted_at": isoformat_or_none(resource.state_since),

@@ -5,6 +5,7 @@ from resources.services.claims import retry
 from resources.services.deletion import delete_as, deletion_of, finish_deletion, purge, restore_as, undo_deletions
 from resources.services.external import Registration, register
 from resources.services.ingestion import ingest
+from resources.services.labeling import set_labels
 from resources.services.receiving import IncomingFile
 from resources.services.refused import Incoming, recorded_refusals
 from resources.services.uploading import Upload, upload
@@ -25,6 +26,7 @@ __all__ = [
     "register",
     "restore_as",
     "retry",
+    "set_labels",
     "undo_deletions",
     "upload",
 ]

@@ -206,6 +206,7 @@ def purge(resource_id: str, *, actor: Actor, condition: Q = IN_TRASH, engine: En
             attempts=0,
             retry_at=now,
             reading=None,
+            labels=None,
             **_INTERRUPTED,
         )
         if not changed:

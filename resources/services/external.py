@@ -4,6 +4,7 @@
 encrypted until the ingestion ends.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -26,7 +27,7 @@ from resources import queries
 from resources.models import Resource
 from resources.services.claims import reset, seal
 from resources.services.receiving import clean_filename, require_allowed
-from resources.services.uploading import ingest_and_wait, require_not_in_trash
+from resources.services.uploading import ingest_and_wait, require_not_in_trash, stored_labels
 from store.admission import Offer, require, texts_in
 from store.types import Owner
 
@@ -48,6 +49,7 @@ class Registration:
     sha256: str = ""
     title: str | None = None
     description: str | None = None
+    labels: Mapping[str, Any] = field(default_factory=dict)
     app_id: str = "default"
     project_id: str = "default"
     wait_seconds: float | None = None
@@ -64,6 +66,7 @@ def register(principal: Principal, registration: Registration) -> Resource:
     """
     require_not_paused(principal.user_pk, "files")
     named = [registration.filename, registration.title, registration.description, registration.source_uri]
+    named.append(registration.labels)
     require(principal.user_pk, Offer("files", others=tuple(texts_in(named))))
     policy, errors = AddressPolicy.from_settings(), []
     for name, uri in (("source_uri", registration.source_uri), ("ingest_uri", registration.ingest_uri)):
@@ -145,6 +148,7 @@ def _fields(registration: Registration) -> dict[str, Any]:
         "filename": filename,
         "title": registration.title,
         "description": registration.description,
+        "labels": stored_labels(registration.labels),
         "content_type": content_type_of(known, filename) if known else registration.content_type or "doc",
         "mime_type": (registration.mime_type or "").partition(";")[0].strip().lower() or None,
         "size_bytes": registration.size_bytes,

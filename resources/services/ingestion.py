@@ -219,7 +219,7 @@ def _message(resource: Resource, ingest_uri: str | None) -> Message:
         raise Unreadable(_NEEDS_ADDRESS)
     else:
         item = replace(item, uri=resource.source_uri, ingest_uri=ingest_uri)
-    return Message(resource.user.user_id, "user", to_ms(resource.created_at), (item,))
+    return Message(resource.user.user_id, "user", to_ms(resource.created_at), (item,), **(resource.labels or {}))
 
 
 def _has_durable_source(resource: Resource) -> bool:

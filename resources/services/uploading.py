@@ -1,7 +1,9 @@
 """Upload a file: the file first, then the row, then its ingestion; one undeleted resource per content."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -17,6 +19,7 @@ from core.events import publish
 from core.ids import new_resource_id, resource_session_id
 from core.messages import Translatable as _
 from core.persistence.files import stored_files
+from core.redaction import masked_data
 from documents.mime_types import content_type_of, extension_of
 from resources import queries, storage
 from resources.models import Resource
@@ -26,7 +29,7 @@ from resources.services.ingestion import enqueue_ingestion
 from resources.services.receiving import IncomingFile
 from store.admission import Offer, require, texts_in
 from store.models import Session, State, owned_by, owner_columns
-from store.types import Owner
+from store.types import Owner, labels_of
 
 POLL_SECONDS = 0.1
 _MAX_RACES = 5
@@ -34,10 +37,14 @@ _MAX_RACES = 5
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A caller's description of an upload. `wait_seconds` is the longest wait for its ingestion (None: the setting)."""
+    """A caller's description of an upload, with its tags and metadata by name.
+
+    `wait_seconds` is the longest wait for its ingestion (None: the setting).
+    """
 
     title: str | None = None
     description: str | None = None
+    labels: Mapping[str, Any] = field(default_factory=dict)
     wait_seconds: float | None = None
 
 
@@ -49,7 +56,7 @@ def upload(owner: Owner, incoming: IncomingFile, metadata: Upload, *, actor: Act
     trash, `Unauthenticated` for a user who was erased meanwhile, `Paused`, `NotKept` for its names.
     """
     require_not_paused(owner.user_pk, "files")
-    named = [incoming.filename, metadata.title, metadata.description]
+    named = [incoming.filename, metadata.title, metadata.description, metadata.labels]
     require(owner.user_pk, Offer("files", others=tuple(texts_in(named))))
     resource = _get_or_create(actor, owner, incoming, metadata)
     if resource.status == Resource.Status.FAILED:
@@ -131,12 +138,18 @@ def _new_resource(owner: Owner, incoming: IncomingFile, metadata: Upload) -> Res
         filename=incoming.filename,
         title=metadata.title,
         description=metadata.description,
+        labels=stored_labels(metadata.labels),
         content_type=content_type_of(incoming.mime_type, incoming.filename),
         mime_type=incoming.mime_type,
         size_bytes=incoming.size_bytes,
         sha256=incoming.sha256,
         storage_path=storage.storage_path(owner.user_pk, resource_id, extension_of(incoming.mime_type)),
     )
+
+
+def stored_labels(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return tags and metadata as a resource stores them, without values to mask; None without any."""
+    return labels_of(masked_data(given)) or None
 
 
 def require_quota(user_pk: UUID, size_bytes: int, files: int = 1) -> None:

@@ -18,6 +18,7 @@ HONORED = {
     ("DELETE", "/memories/<path:memory_id>"),
     ("DELETE", "/memories/<path:memory_id>/override"),
     ("POST", "/memories/<path:memory_id>/restore"),
+    ("PATCH", "/resources/<str:resource_id>"),
     ("DELETE", "/resources/<str:resource_id>"),
     ("DELETE", "/sessions/<path:session_id>"),
     ("DELETE", "/sessions/<path:session_id>/restore"),
@@ -36,6 +37,7 @@ HEADERS = ("If-Match", "If-None-Match")
 BODIES: dict[str, dict[str, Any]] = {
     "/memories": {"text": "x"},
     "/memories/<path:memory_id>": {"override_text": "x"},
+    "/resources/<str:resource_id>": {"tags": []},
     "/users/me/expiry": {"days": {}},
     "/api/v1/memories/user": {"content": {}},
     "/api/v1/memories/work": {"content": {}},

@@ -37,6 +37,7 @@ API = {
     ("POST", "/resources"): KEY,
     ("POST", "/resources/external"): KEY,
     ("GET", "/resources/<str:resource_id>"): KEY,
+    ("PATCH", "/resources/<str:resource_id>"): KEY,
     ("DELETE", "/resources/<str:resource_id>"): KEY,
     ("GET", "/resources/<str:resource_id>/content"): KEY,
     ("POST", "/resources/<str:resource_id>/restore"): KEY,

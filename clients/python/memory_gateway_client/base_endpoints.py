@@ -1,5 +1,6 @@
 """The endpoints that are more than a request of their fields: `endpoints` adds the others to these groups."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +24,8 @@ class FileEndpoints(Group[S]):
         filename: str | None = None,
         title: str | None = None,
         description: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
         wait: bool = True,
     ) -> Call[models.ResourceStatus]:
         """Upload a file, and wait until it can be searched; with `wait=False`, return before its ingestion.
@@ -31,11 +34,12 @@ class FileEndpoints(Group[S]):
         """
         source = Path(file) if isinstance(file, str | Path) else file
         name = filename or Path(str(getattr(source, "name", "file"))).name
+        labels = {"tags": tags and json.dumps(tags), "metadata": metadata and json.dumps(metadata)}
         return call(
             "POST",
             "/resources",
             parsed_as(models.ResourceStatus),
-            body={"title": title, "description": description} | self._scope,
+            body={"title": title, "description": description, **labels} | self._scope,
             headers={"Prefer": None if wait else "respond-async"},
             upload=Upload(source, name),
             is_keyed=True,

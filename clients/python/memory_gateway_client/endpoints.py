@@ -483,6 +483,8 @@ class Resources(FileEndpoints[S]):
         *,
         title: str | None = None,
         description: str | None = None,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
         mime_type: str | None = None,
         content_type: models.ContentType | None = None,
         size_bytes: int | None = None,
@@ -502,6 +504,8 @@ class Resources(FileEndpoints[S]):
             body={
                 "title": title,
                 "description": description,
+                "tags": tags,
+                "metadata": metadata,
                 "filename": filename,
                 "mime_type": mime_type,
                 "content_type": content_type,
@@ -523,6 +527,25 @@ class Resources(FileEndpoints[S]):
             "/resources",
             page_of(models.Resource, "resources"),
             params={"deleted": deleted, "limit": page_size} | self._scope,
+        )
+
+    @Endpoint
+    def update(
+        self,
+        resource_id: str,
+        *,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        if_match: str | None = None,
+    ) -> Call[models.ResourceStatus]:
+        """Replace the tags or the metadata of a resource and of its memories."""
+        return call(
+            "PATCH",
+            "/resources/{resource_id}",
+            parsed_as(models.ResourceStatus),
+            ids={"resource_id": resource_id},
+            body={"tags": tags, "metadata": metadata},
+            headers={"If-Match": if_match},
         )
 
     @Endpoint

@@ -753,6 +753,9 @@ class Added(Model):
     none."""
     thoughts: int | None = None
     """The number of parts in which a model reasons, which are not stored. Absent if there are none."""
+    expiry_days: dict[str, int] | None = None
+    """The defaults of expiry that were applied to messages without a time: the days, by category, or `tag:` and a tag.
+    Absent if there are none."""
     refused: dict[str, int] | None = None
     """The number of texts that the person's controls refused, by reason: `paused`, also what was said during a pause or
     repeats it; `never`, what has words or is about topics that are never remembered. Absent if nothing."""
@@ -893,6 +896,10 @@ class ResourceStatus(Model):
     """The public address: `resource://{user_id}/{resource_id}`."""
     status: str
     """`ingesting` (waiting or running), `extracted` (searchable), `empty` (no text found), `failed` or `deleted`."""
+    tags: list[str] | None = None
+    """The tags. Absent without any."""
+    metadata: dict[str, Any] | None = None
+    """The metadata. Absent without any."""
     reading: FileReading | None = None
     """The report on the reading, if text of the file is missing; else absent."""
 
@@ -927,6 +934,10 @@ class Resource(Versioned):
     """The title; null if none was given."""
     description: str | None
     """The description; null if none was given."""
+    tags: list[str] | None = None
+    """The tags. Absent without any."""
+    metadata: dict[str, Any] | None = None
+    """The metadata. Absent without any."""
     created_at: datetime
     """When the file was uploaded or registered."""
     updated_at: datetime
@@ -1294,7 +1305,7 @@ class FactItem(Model):
     created_at: datetime | None = None
     """When it was said. Absent: now."""
     expires_at: datetime | None = None
-    """When it ends, in the future. Absent or null: never."""
+    """When it ends: a time, or the last day in the person's time zone. Absent or null: never."""
     agent_id: str | None = None
     """The agent that stores it, and which alone finds it then. Absent: none."""
     session_id: str | None = None
@@ -1354,7 +1365,7 @@ class Message(Model):
     metadata: dict[str, Any] | None = None
     """Data of your own: at most 16 KiB of JSON, 3 levels deep. Filters compare it; no remote gets it."""
     expires_at: datetime | None = None
-    """When its memory expires and goes to the trash. Absent: never, or with its session."""
+    """When its memory expires: a time, or the last day. Absent: never, or with its session."""
     content: str | list[ContentItem | DialectPart] | None = None
     """The text, or the parts of the message, which may be OpenAI's or Anthropic's. It may be empty if there are
     `tool_calls`, which then are the text."""

@@ -61,6 +61,7 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "delete_memory": ("memories.delete", {}),
     "delete_resource": ("resources.delete", {}),
     "restore_resource": ("resources.restore", {}),
+    "label_resource": ("resources.update", {"tags": ["contract"]}),
     "delete_session": ("sessions.delete", {}),
     "erase_user_by_id": ("users.erase", {}),
     "flush_session": ("sessions.flush", {}),

@@ -384,12 +384,16 @@ export class Resources extends Group {
    * `file` is streamed: in Node, `openAsBlob` of `node:fs` opens one. The default of `filename` is the name of a `File`.
    *
    * @param {Blob} file
-   * @param {Fields<"UploadFormRequest", "file"> & { filename?: string, wait?: boolean }} [options]
+   * @param {Fields<"UploadFormRequest", "file" | "tags" | "metadata"> & {
+   *   tags?: string[], metadata?: Record<string, unknown>, filename?: string, wait?: boolean
+   * }} [options]
    * @returns {Promise<Schemas["ResourceAnswer"]>}
    */
   upload(file, { filename = "name" in file ? `${file.name}` : "file", wait = true, ...fields } = {}) {
     const form = new FormData();
-    for (const [name, value] of Object.entries({ ...this._scope, ...fields })) if (value) form.append(name, value);
+    for (const [name, value] of Object.entries({ ...this._scope, ...fields })) {
+      if (value) form.append(name, typeof value === "string" ? value : JSON.stringify(value));
+    }
     form.append("file", file, filename);
     return this._call("POST", "/resources", { form, headers: preferring(wait), isKeyed: true });
   }
@@ -439,6 +443,17 @@ export class Resources extends Group {
    */
   content(resourceId) {
     return this._transport.stream(path`/resources/${resourceId}/content`);
+  }
+
+  /**
+   * Replace the tags or the metadata of a file and of its memories; null for none.
+   *
+   * @param {string} resourceId
+   * @param {Fields<"PatchedLabelsBodyRequest"> & Condition} options
+   * @returns {Promise<Schemas["ResourceAnswer"]>}
+   */
+  update(resourceId, { if_match: etag, ...fields }) {
+    return this._call("PATCH", path`/resources/${resourceId}`, { body: fields, headers: matching(etag) });
   }
 
   /**
