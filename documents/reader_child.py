@@ -44,6 +44,8 @@ _HIDDEN: Final = " (hidden)"
 _SLIDE_NAME: Final = re.compile(r"[^\W\d]+ ?\d+")
 _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
 _ATTACHED: Final = re.compile(r"\(\d+B\)\Z")
+_MARKED_LINE: Final = re.compile(r"^[^\S\n]*([(（]?\w{1,7}(?:\.\d{1,3}){0,5}[.)）、])[^\S\n]*(\S[^\n]*)$", re.MULTILINE)
+"""A line that begins with the number or letter of an item."""
 _COMMENTS: Final = re.compile(r"\n+Annotations:\n.*\Z", re.DOTALL)
 _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]|\[\^\d+\]")
 _MARKS: Final = re.compile(
@@ -109,9 +111,20 @@ def _pdf_rows(pdf: PdfText, parsed: _Parsed) -> Iterator[Row]:
         for one in extracted.annotations or []
         if one.content and str(one.annotation_type) not in {"link", "widget"}
     ]
-    on_pages = ((kind, page or only, text) for kind, page, text in _rows(extracted, mt.PDF))
+    listed = _with_markers(_rows(extracted, mt.PDF), clean(extracted.content))
+    on_pages = ((kind, page or only, text) for kind, page, text in listed)
     rows = [row for row in pdf.rows(on_pages) if row[2]]
     yield from sorted([*rows, *comments], key=lambda row: row[1] or 0) if comments else rows
+
+
+def _with_markers(rows: Iterable[Row], content: str) -> Iterator[Row]:
+    """Yield the rows of a PDF; items have the numbers or letters that only the parser's whole text has."""
+    markers: dict[str, list[str]] = {}
+    for match in reversed(list(_MARKED_LINE.finditer(content))):
+        markers.setdefault(match[2].strip(), []).append(match[1])
+    for kind, page, text in rows:
+        found = markers.get(text) if kind == "item" else None
+        yield kind, page, f"{found.pop()} {text}" if found else text
 
 
 def _lost(rows: list[Row], extracted: ExtractedDocument, mime: str) -> Note | None:

@@ -123,3 +123,24 @@ def test_pages_that_pdfium_cannot_open_are_left_to_the_parser() -> None:
         assert list(text.rows(rows)) == rows
         assert text.scans(rows) == []
         assert list(text.attachments()) == []
+
+
+def test_clauses_keep_their_numbers(tmp_path: Path) -> None:
+    """The parser's items lack the numbers by which a contract is cited."""
+    text = """The parties agree on the clauses of this lease.
+4. Fourth clause is about pets
+5. Fifth clause is about rent
+
+Some words between the lists of clauses.
+
+(b) second option of the tenant
+(c) third option of it
+
+Some words between the options and letters.
+
+A. Pets are allowed
+B. Rent is due
+C. Pets are allowed"""
+    drawn = [(50.0, 800.0 - at * 16, line) for at, line in enumerate(text.split("\n")) if line]
+    found = _read(tmp_path, pdf(drawn)).text.split("\n")
+    assert [line for _x, _y, line in drawn if line not in found] == []
