@@ -40,7 +40,7 @@ def read_json(text: str, kind: type[_Kind], place: str) -> _Kind:
 def read_strings(text: str, place: str) -> list[str]:
     """Return a stored list of strings, without items of other kinds."""
     found = read_json(text, list, place)
-    if all(type(item) is str for item in found):
+    if {*map(type, found)} <= {str}:
         return found
     log_once(text, place, "it is not a list of strings")
     return [item for item in found if isinstance(item, str)]
@@ -48,6 +48,8 @@ def read_strings(text: str, place: str) -> list[str]:
 
 def moment(value: int | datetime) -> datetime:
     """Return a stored time, or Unix milliseconds, as one that every time zone has: the nearest, if it is none."""
+    if not isinstance(value, datetime) and storable.FIRST_MS <= value <= storable.LAST_MS:
+        return from_ms(value)
     repair = storable.Repair()
     found = repair.moment("", value) if isinstance(value, datetime) else from_ms(repair.ms("", value))
     if repair.changes:

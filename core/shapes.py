@@ -7,5 +7,5 @@ from typing import Any
 
 def shared(kind: type[Any], values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return those of the pairs of name and value that the dataclass `kind` has a field for."""
-    names = {field.name for field in fields(kind)}
-    return {name: value for name, value in values if name in names}
+    given = dict(values)
+    return {field.name: given[field.name] for field in fields(kind) if field.name in given}

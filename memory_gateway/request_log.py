@@ -45,8 +45,8 @@ def write(
         "client": client,
         "request_id": request_id,
         "user_id": user_id,
-        "input": {"query": query, "body": masked_data(redact(request_body, MAX_BODY_CHARS))},
-        "output": {"status": status, "body": masked_data(redact(response_body, MAX_BODY_CHARS))},
+        "input": {"query": query, "body": request_body and masked_data(redact(request_body, MAX_BODY_CHARS))},
+        "output": {"status": status, "body": response_body and masked_data(redact(response_body, MAX_BODY_CHARS))},
     }
     # orjson escapes control characters, so the path cannot break the line.
     logger.info("%s", orjson.dumps(line, default=str).decode())

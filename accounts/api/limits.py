@@ -7,7 +7,7 @@ indexed read, and none if the text has not the form of a key.
 
 import math
 from collections.abc import Callable, Hashable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 from django.conf import settings
@@ -21,7 +21,8 @@ from core.limits.rate_limit import TokenBuckets, network_of
 from core.messages import Translatable as _
 
 _USER_CACHE_SECONDS = 600
-_Found = TypeVar("_Found")
+_USER_OF_KEY = "user-of-key:{}".format
+_Found = TypeVar("_Found", Principal, oauth.Access)
 
 
 class Limits(NamedTuple):
@@ -63,17 +64,15 @@ def shared_counter() -> Any:
 
 def authenticate(address: str, key: str, user_id: str | None = None) -> Principal:
     """Return `services.authenticate` within the limits. Raises: as `_within_limits`."""
-    return _within_limits(address, key, lambda: services.authenticate(key, user_id), lambda principal: principal)
+    return _within_limits(address, key, partial(services.authenticate, key, user_id))
 
 
 def authenticate_token(address: str, token: str, resource: str) -> oauth.Access:
     """Return `oauth.authenticate` within the limits. Raises: as `_within_limits`."""
-    return _within_limits(address, token, lambda: oauth.authenticate(token, resource), lambda access: access.principal)
+    return _within_limits(address, token, partial(oauth.authenticate, token, resource))
 
 
-def _within_limits(
-    address: str, credential: str, look_up: Callable[[], _Found], principal_of: Callable[[_Found], Principal]
-) -> _Found:
+def _within_limits(address: str, credential: str, look_up: Callable[[], _Found]) -> _Found:
     """Look a credential up, and remember whose it is for `caller_of`.
 
     Raises: `Unauthenticated`; `TooManyRequests` for a valid credential beyond its limit, and for an invalid one if its
@@ -85,10 +84,11 @@ def _within_limits(
         try:
             found = look_up()
         except Unauthenticated:
-            process_cache.delete(_user_entry(name))
+            process_cache.delete(_USER_OF_KEY(name))
             count_failure(address)
             raise
-        process_cache.set(_user_entry(name), principal_of(found).user_pk, _USER_CACHE_SECONDS)
+        principal = found.principal if isinstance(found, oauth.Access) else found
+        process_cache.set(_USER_OF_KEY(name), principal.user_pk, _USER_CACHE_SECONDS)
         wait = limits.per_key.take(name)
     if wait:
         raise _too_many(
@@ -100,12 +100,8 @@ def _within_limits(
 def caller_of(key: str) -> Hashable:
     """Return the user of a key or token that was valid in the last minutes, otherwise its digest."""
     name = services.digest_of(key)
-    caller: Hashable = process_cache.get(_user_entry(name), name)
+    caller: Hashable = process_cache.get(_USER_OF_KEY(name), name)
     return caller
-
-
-def _user_entry(digest: str) -> str:
-    return f"user-of-key:{digest}"
 
 
 def count_failure(address: str) -> None:

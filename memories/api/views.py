@@ -145,11 +145,6 @@ def _store_item(principal: Principal, item: dict[str, Any]) -> dict[str, Any]:
     return result | {"action": stored.action} | redacted
 
 
-def _view_of(owner: Owner, body: search_schemas.SearchBody) -> View:
-    budget = Budget(body.max_tokens, body.max_chars_per_memory)
-    return View(body.query, body.explain, bool(body.context), body.raw, budget, owner.user_id)
-
-
 def _entries(owner: Owner, body: search_schemas.SearchBody) -> Sequence[ProfileEntry]:
     """Return the entries of the caller's profile that fit a search. At most one statement."""
     if not body.include_profile or body.agent_id is not None or body.as_of:
@@ -184,7 +179,9 @@ class MemoryViewSet(ViewSet):
         at = as_of_time(body.as_of, owner.user_pk, body.timezone or "", body.now) if body.as_of else None
         command = replace(body.command(), reader=principal.agent_id or None, as_of=at)
         answer = logged_search(owner, command, interface="rest")
-        document = rendering.search_answer(answer, _view_of(owner, body), _entries(owner, body))
+        budget = Budget(body.max_tokens, body.max_chars_per_memory)
+        view = View(body.query, body.explain, bool(body.context), body.raw, budget, owner.user_id)
+        document = rendering.search_answer(answer, view, _entries(owner, body))
         if at is not None:
             document["meta"]["as_of"] = isoformat(at)
         is_default, is_short = "scope" not in body.model_fields_set, len(answer.results) < FEW_RESULTS
@@ -196,7 +193,7 @@ class MemoryViewSet(ViewSet):
             NO_CHAT if has_no_chat else None,
             unknown_zone(body.timezone or ""),
         )
-        hints = [hint for hint in given if hint]
+        hints = list(filter(None, given))
         if not hints:
             return Response(document)
         language = language_of(request)

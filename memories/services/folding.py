@@ -29,10 +29,12 @@ def fold(found: Sequence[ScopedHit], query: str) -> list[ScopedHit]:
 
     Of several wordings of one fact, two are among the first ten; the others follow after these.
     """
-    folded = fold_copies(one for one in found if not _is_empty(one))
-    echoes = {one.hit.memory_id for one in folded if _is_echo(one, query)}
-    answers = [one for one in folded if one.hit.memory_id not in echoes]
-    return [*_spread(answers, query), *(one for one in folded if one.hit.memory_id in echoes)]
+    answers: list[ScopedHit] = []
+    echoes: list[ScopedHit] = []
+    messages = (one for one in found if not one.hit.role or one.hit.is_passage or not is_acknowledgment(one.hit.text))
+    for one in fold_copies(messages):
+        (echoes if _is_echo(one, query) else answers).append(one)
+    return [*_spread(answers, query), *echoes]
 
 
 def fold_copies(found: Iterable[ScopedHit]) -> list[ScopedHit]:
@@ -48,10 +50,6 @@ def fold_copies(found: Iterable[ScopedHit]) -> list[ScopedHit]:
         if first.setdefault(key, one) is not one:
             copies.setdefault(key, []).append(Copy(hit.memory_id, hit.session_id, hit.created_at_ms))
     return [one._replace(copies=tuple(copies.get(key, ())[:MAX_COPIES])) for key, one in first.items()]
-
-
-def _is_empty(one: ScopedHit) -> bool:
-    return bool(one.hit.role) and not one.hit.is_passage and is_acknowledgment(one.hit.text)
 
 
 def _is_echo(one: ScopedHit, query: str) -> bool:

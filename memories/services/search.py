@@ -5,7 +5,7 @@
 3. `_query_engine` sends all requests in one call, and again for more.
 4. `merge_scopes` drops hits outside their request and keeps each memory once.
 5. `search` drops deleted hits and applies overrides, unless the engine did.
-6. `answers.arrange` puts current statements first, folds copies, puts echoes last.
+6. `current` puts current statements first, `folding` folds copies and puts echoes last.
 7. `limit_per_scope` keeps at most `top_k` hits per scope.
 8. `attach` adds files, `context_windows` neighbors.
 """
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from core.ids import parse_session_id
@@ -25,8 +26,8 @@ from core.persistence.sql import search_lock_on_sqlite
 from engines.registry import get_engine
 from memories import queries
 from memories.queries import ActiveOverride, Decisions
-from memories.services import answers, current
-from memories.services.folding import fold_copies
+from memories.services import current
+from memories.services.folding import fold, fold_copies
 from memories.services.scoped_hits import SCOPES, Scope, ScopedHit, SearchCommand
 from memories.services.zones import with_local_now
 from resources.queries import AttachmentRow, attachments_of, searchable_sessions
@@ -100,7 +101,9 @@ def search(owner: Owner, command: SearchCommand, *, engine: Engine | None = None
             live = [item for item in merged if not decisions.is_deleted(item.hit.memory_id, item.hit.session_id)]
             overrides = decisions.overrides
             merged = [_apply_override(item, overrides.get(item.hit.memory_id), command.as_of) for item in live]
-        merged = answers.arrange(merged, command)
+        merged = current.put_current_first(merged, command)
+        if command.fold:
+            merged = fold(merged, command.query)
         found = current.leave_out_replaced(limit_per_scope(merged, command.top_k), command)
         if results and all(result.is_partly_known for result in results.values()):
             found = _limit_all(found, MOST_PARTLY_KNOWN)
@@ -241,7 +244,7 @@ def merge_scopes(
                 merged[hit.memory_id] = ScopedHit(hit, scope)
             elif hit.sort_key < known.hit.sort_key:
                 merged[hit.memory_id] = ScopedHit(hit, known.scope)
-    return sorted(merged.values(), key=lambda found: found.hit.sort_key)
+    return sorted(merged.values(), key=attrgetter("hit.sort_key"))
 
 
 def _apply_override(found: ScopedHit, override: ActiveOverride | None, at: datetime | None) -> ScopedHit:

@@ -7,6 +7,7 @@ memories: PostgreSQL's TRUNCATE, which Django uses, refuses a table that an unkn
 Earlier migrations call `install_words` and create the triggers: the words had a separate table.
 """
 
+from functools import cache
 from typing import Any, Final
 
 WORD: Final = "="
@@ -36,6 +37,7 @@ _DROP = {
 }
 
 
+@cache
 def mark_of(version: str) -> str:
     """Return what a version of the tokenizer puts before its tokens, after the characters of the owner."""
     return "" if version == _UNMARKED_VERSION else f"{_MARK}{version}{_MARK}"

@@ -44,10 +44,8 @@ class _Counts:
 _counts = _Counts()
 
 
-def known(prefix: str, queries: Iterable[QueryTerms]) -> dict[str, int]:
+def known(prefix: str, terms: Iterable[str], queries: Iterable[QueryTerms]) -> dict[str, int]:
     """Return the terms that need not be read, each with the number of memories that contained it."""
-    queries = list(queries)
-    terms = dict.fromkeys(term for query in queries for term in query.looked_up)
     return _without_needed({term: count for term in terms if (count := _counts.get(prefix, term))}, queries)
 
 
@@ -58,11 +56,13 @@ def are_common(counts: Iterable[int], snapshot: Snapshot) -> bool:
 
 def keep(prefix: str, terms: Sequence[str], snapshot: Snapshot, queries: Iterable[QueryTerms]) -> list[int]:
     """Note which of `terms`, which were read, are common; return the numbers of those that may be left out."""
+    if len(snapshot.facts) < LEAST_MEMORIES:
+        return []
     counts = np.bincount(snapshot.postings.terms, minlength=len(terms)).tolist()
     common = {term: count for term, count in zip(terms, counts, strict=True) if _is_common(count, len(snapshot.facts))}
     for term, count in common.items():
         _counts.keep(prefix, term, count)
-    unneeded = _without_needed(common, list(queries))
+    unneeded = _without_needed(common, queries)
     return [number for number, term in enumerate(terms) if term in unneeded]
 
 
@@ -70,7 +70,7 @@ def _is_common(count: int, memories: int) -> bool:
     return memories >= LEAST_MEMORIES and memories < 2 * count <= 2 * memories
 
 
-def _without_needed(common: dict[str, int], queries: Sequence[QueryTerms]) -> dict[str, int]:
+def _without_needed(common: dict[str, int], queries: Iterable[QueryTerms]) -> dict[str, int]:
     """Return the common terms without those of queries that have no other, except words of every question."""
     needed = {term for query in queries if common.keys() >= set(query.own) - query.common for term in query.looked_up}
     return {term: count for term, count in common.items() if term not in needed}

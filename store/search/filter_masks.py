@@ -93,7 +93,7 @@ def _has_attribute(owner: Owner, condition: Condition, pks: Numbers) -> Flags:
     statement, values = found.query.sql_with_params()
     joined = VENDORS[connection.vendor].joined_ids("memory_id")
     [(ids,)] = sql.rows(f"SELECT {joined} FROM ({statement}) AS found", values)
-    return _is_one_of(pks, parse_ids([ids] if ids else []))
+    return _is_one_of(pks, parse_ids([ids]))
 
 
 def _is_one_of(values: Numbers, wanted: Numbers) -> Flags:

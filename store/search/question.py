@@ -103,14 +103,15 @@ def asked(query: str) -> Asked:
     if language in _ROMANCE_LANGUAGES:
         unasked = words & (_ROMANCE | languages.STOP_WORDS_OF[language])
         common.update(*(_tokens_of_word(word) for word in unasked))
-    common.update(_chinese(folded))
     named = [words for match in _SUBJECT.finditer(folded) for words in match.groups() if words]
     subjects = {word for words in named for word in words.split()}
     if match := _AFTER_VERB.search(folded):
         subjects.add(match["subject"])
     subjects.update(fold(name) for name in _NAME.findall(query))
     found = {token for word in subjects for token in _tokens_of_word(word) if ":" not in token}
-    found |= _chinese_subject(folded)
+    if not folded.isascii():
+        common.update(_chinese(folded))
+        found |= _chinese_subject(folded)
     return Asked(frozenset(common), frozenset(found - common), _ATTRIBUTE.match(folded) is not None)
 
 

@@ -11,6 +11,7 @@ All matches of a user are in memory during a search. `python -m benchmarks retri
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -238,17 +239,17 @@ class KeywordScores:
         best = found[np.argsort(-self.totals[found], kind="stable")[:COVERING]]
         return float(self._covered(best).max(initial=0.0))
 
-    def _matched(self, documents: Numbers) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
+    def _matched(self, documents: Numbers) -> tuple[Mapping[int, list[str]], Mapping[int, list[str]]]:
         """Return by document the query's own terms and the expected ones that it contains."""
         terms, own = self.terms.looked_up, len(self.terms.own)
-        found: tuple[dict[int, list[str]], ...] = tuple({one: [] for one in documents.tolist()} for _ in range(2))
+        found = defaultdict[int, list[str]](list), defaultdict[int, list[str]](list)
         is_wanted = np.zeros(len(self.totals), np.bool_)
         is_wanted[documents] = True
         chosen = is_wanted[self.postings.documents] & (self.postings.terms < own + len(self.terms.expected))
         pairs = zip(self.postings.terms[chosen].tolist(), self.postings.documents[chosen].tolist(), strict=True)
         for term, document in pairs:
             found[term >= own][document].append(terms[term])
-        return found[0], found[1]
+        return found
 
 
 class ConversationTurns:
@@ -539,7 +540,7 @@ def speakers_named(query: str, snapshot: Snapshot) -> Flags:
     """Return a mask of the documents whose speaker the query names."""
     folded = fold(query)
     known = {name: names(folded, name) for name in set(snapshot.names)}
-    is_named: Flags = np.array([known[name] for name in snapshot.names], np.bool_)[snapshot.facts["speaker"]]
+    is_named: Flags = np.array([*map(known.get, snapshot.names)], np.bool_)[snapshot.facts["speaker"]]
     return is_named
 
 

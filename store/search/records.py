@@ -113,8 +113,7 @@ def _fetch(
         left_out=cover.is_left_out_sql("m", is_alone=at is not None),
     )
     found = sql.rows(statement, [*([] if space is None else [space]), *owner_values(owner), *values])
-    rows = (Row(*_json_of(*row[:5]), *row[3:]) for row in found)
-    return {row.pk: row for row in rows}
+    return {row[3]: Row(*_json_of(*row[:5]), *row[3:]) for row in found}
 
 
 def _json_of(payload: str, sources: str, supersedes: str, pk: int, memory_id: str) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -59,18 +60,20 @@ def retrieve(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResu
         return retrieve(owner, requests)
     if ranker is None:
         return [SearchResult((), plan.method, plan.degraded) for plan in plans]
+    first = requests[0]
     best = [ranker.best(request, plan) for request, plan in zip(requests, plans, strict=True)]
     profiles = [ranker.profiles(request) for request in requests]
     rows = records.rows(
         owner,
         {pk for ranked in chain(best, profiles) for pk, _ in ranked},
-        with_hidden=any(request.with_hidden for request in requests),
+        with_hidden=first.with_hidden,
         space=space.pk if space and any(plan.method == "vector" for plan in plans) else None,
-        at=_time_of(requests),
+        at=first.as_of,
     )
     results = []
-    for request, plan, ranked, unranked in zip(requests, plans, best, profiles, strict=True):
-        hits = tuple(hits_of(owner, [*ranker.rescore(request, plan, ranked, rows), *unranked], rows))
+    for request, plan, candidates, unranked in zip(requests, plans, best, profiles, strict=True):
+        ranked = ranker.rescore(request, plan, candidates, rows) if plan.method == "vector" else candidates
+        hits = tuple(hits_of(owner, [*ranked, *unranked], rows))
         results.append(
             SearchResult(
                 hits,
@@ -81,10 +84,6 @@ def retrieve(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResu
             )
         )
     return results
-
-
-def _time_of(requests: Sequence[SearchRequest]) -> datetime | None:
-    return next((request.as_of for request in requests if request.as_of is not None), None)
 
 
 def rank(
@@ -106,7 +105,7 @@ def terms_of(request: SearchRequest, *, with_expected: bool) -> QueryTerms:
     """Return the terms of a query: its words, the days that it means, its slots, and words of its answer."""
     times = query_times(request.query, request.now or datetime.now(UTC))
     words = query_tokens(times.rest)
-    slots = (slot.token for slot in (*asked(request.query), *asked_topics(request.query)))
+    slots = map(attrgetter("token"), (*asked(request.query), *asked_topics(request.query)))
     own = [*(without_stop_words(words) if times.tokens else words)[:MAX_TERMS], *slots]
     expected = expected_tokens(request.query) if with_expected else ()
     readings = query_readings(times.rest)
@@ -163,19 +162,20 @@ def _ranker(
         space = None
     if not any(one.own for one in terms.values()) and space is None:
         return None
-    at = _time_of(requests)
+    at = requests[0].as_of
     read: _Read = partial(
         snapshot.read,
         owner,
         prefix=keyword.prefix_of(owner),
         sessions=sessions_of(requests),
         space=space,
-        with_hidden=at is not None or any(request.with_hidden for request in requests),
+        with_hidden=at is not None or requests[0].with_hidden,
         left_out=left_out if at is None else cover.ALONE,
     )
     ranked_by = _ranker_by_few_terms if at is None else _ranker_by_all_terms
     if at is not None:
-        read = _of_rows(read, as_of.rows_of(owner, at))
+        of_all, rows = read, as_of.rows_of(owner, at)
+        read = lambda terms: of_all(terms).among(rows)  # noqa: E731
     ranker, is_complete = ranked_by(owner, terms, read)
     changed = _with_literal_times(terms, ranker)
     if with_expected:
@@ -189,10 +189,6 @@ def _ranker(
     return _Ranker(read(all_terms), terms, all_terms)
 
 
-def _of_rows(read: _Read, rows: Numbers) -> _Read:
-    return lambda terms: read(terms).among(rows)
-
-
 def _ranker_by_all_terms(_owner: Owner, terms: Mapping[str, QueryTerms], read: _Read) -> "tuple[_Ranker, bool]":
     """Read the snapshot of a former time, in which other terms may be common than now."""
     all_terms = _all_terms(terms.values())
@@ -204,16 +200,16 @@ def _ranker_by_few_terms(owner: Owner, terms: Mapping[str, QueryTerms], read: _R
 
     Return True with it if no term was left out.
     """
-    prefix = keyword.prefix_of(owner)
-    known = common_terms.known(prefix, terms.values())
-    wanted = [term for term in _all_terms(terms.values()) if term not in known]
+    prefix, all_terms = keyword.prefix_of(owner), _all_terms(terms.values())
+    known = common_terms.known(prefix, all_terms, terms.values())
+    wanted = [term for term in all_terms if term not in known]
     found = read(wanted)
-    if not common_terms.are_common(known.values(), found):
-        known, wanted = {}, _all_terms(terms.values())
+    if known and not common_terms.are_common(known.values(), found):
+        known, wanted = {}, all_terms
         found = read(wanted)
     common = common_terms.keep(prefix, wanted, found, terms.values())
     unread = {*known, *(wanted[number] for number in common)}
-    return _Ranker(found.without(common), terms, wanted, unread), not unread
+    return _Ranker(found.without(common) if common else found, terms, wanted, unread), not unread
 
 
 def _with_literal_times(terms: Mapping[str, QueryTerms], ranker: "_Ranker") -> dict[str, QueryTerms]:
@@ -247,7 +243,7 @@ def _corrected(prefix: str, terms: Mapping[str, QueryTerms], ranker: "_Ranker") 
 
 
 def _all_terms(queries: Iterable[QueryTerms]) -> list[str]:
-    return list(dict.fromkeys(chain.from_iterable(one.looked_up for one in queries)))
+    return list(dict.fromkeys(chain.from_iterable(map(attrgetter("looked_up"), queries))))
 
 
 def _merged(postings: Postings, is_foreign: Flags) -> Postings:
@@ -367,8 +363,8 @@ class _Ranker:
     def rescore(
         self, request: SearchRequest, plan: SearchPlan, ranked: list[Ranked], rows: Mapping[int, records.Row]
     ) -> list[Ranked]:
-        """Rank the candidates of `vector` by the exact vectors in `rows`; return those of other methods unchanged."""
-        if plan.method != "vector" or plan.vector is None or not ranked:
+        """Rank the candidates of `vector` by the exact vectors in `rows`."""
+        if plan.vector is None or not ranked:
             return ranked
         near = places_of(self._snapshot.pks, np.array([pk for pk, _ in ranked], np.int64))
         vectors = [row.vector if (row := rows.get(pk)) else None for pk, _ in ranked]

@@ -8,10 +8,11 @@ The SQL exists twice, and all facts of the user travel with each search (`python
 The rows of all parts have the same columns; `part` names the part. Long lists of numbers are one text or blob each.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from store.types import Owner
 from store.vectors.layout import LAYOUT as VECTOR_LAYOUT
 from store.vectors.spaces import IS_SERVING, Serving
 
+_list_of: Final = itemgetter(4)  # the column `list` of a row
 Numbers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
@@ -112,8 +114,6 @@ class Snapshot:
 
     def without(self, terms: Collection[int]) -> Self:
         """Return the snapshot without the postings of some terms."""
-        if not terms:
-            return self
         remain = ~np.isin(self.postings.terms, list(terms))
         found = self.postings
         return replace(self, postings=Postings(found.terms[remain], found.documents[remain], found.counts[remain]))
@@ -193,15 +193,15 @@ def _snapshot(
     facts, names = _merge_pages(parts[_FACTS])
     if facts["cover"].any():  # without a remote, all are plain
         facts = facts[~np.isin(facts["cover"], list(left_out))]
-    closed = _ids_of([] if with_hidden else parts[_CLOSED])
-    hidden = _ids_of(parts[_PROFILE] if with_hidden else [*parts[_HIDDEN], *parts[_PROFILE]])
+    closed = parse_ids(map(_list_of, () if with_hidden else parts[_CLOSED]))
+    hidden = parse_ids(map(_list_of, parts[_PROFILE] if with_hidden else [*parts[_HIDDEN], *parts[_PROFILE]]))
     if len(closed) and len(facts):
         facts = facts[~np.isin(facts["session"], closed)]
     if len(hidden) and len(facts):
         facts = facts[~np.isin(facts["pk"], hidden)]
     documents, tokens, tokenizer = parts[_STATISTICS][0][1:4] if parts[_STATISTICS] else (0, 0, TOKENIZER_VERSION)
     vectors = [(row[5], row[6]) for row in parts[_VECTORS] if row[2] == VECTOR_LAYOUT]
-    pending = _ids_of(parts[_PENDING])
+    pending = parse_ids(map(_list_of, parts[_PENDING]))
     pks = np.ascontiguousarray(facts["pk"])
     return Snapshot(
         owner=owner,
@@ -214,7 +214,7 @@ def _snapshot(
         sessions={row[3]: row[1] for row in parts[_SESSIONS]},
         postings=_postings(parts[_POSTINGS], pks),
         vectors=vectors,
-        profiles=_ids_of(parts[_PROFILE]).tolist(),
+        profiles=parse_ids(map(_list_of, parts[_PROFILE])).tolist(),
         lacks_entries=tokenizer != TOKENIZER_VERSION,
         lacks_vectors=len(vectors) < len(parts[_VECTORS]),
     )
@@ -265,11 +265,7 @@ def _count_postings(terms: Numbers, documents: Numbers, size: int) -> Postings:
     return Postings(*np.divmod(keys[starts], max(size, 1)), counts.astype(np.float64))
 
 
-def _ids_of(rows: Sequence[Any]) -> Numbers:
-    """Return the numbers in the lists of some rows; most lists are empty."""
-    return parse_ids([row[4] for row in rows if row[4]]) if rows else np.empty(0, np.int64)
-
-
-def parse_ids(texts: Sequence[str]) -> Numbers:
+def parse_ids(texts: Iterable[str | None]) -> Numbers:
     """Return the numbers in texts, which separate them by commas."""
-    return np.fromstring(",".join(texts), np.int64, sep=",") if texts else np.empty(0, np.int64)
+    joined = ",".join(filter(None, texts))
+    return np.fromstring(joined, np.int64, sep=",") if joined else np.empty(0, np.int64)
