@@ -1,4 +1,4 @@
-"""Find user ids that imitate others: with letters of several scripts, or that read as plain letters."""
+"""Letters that look like Latin ones, and user ids that imitate others by them or by letters of several scripts."""
 
 import re
 import unicodedata
@@ -10,13 +10,21 @@ _ALLOWED: Final = (
     frozenset({"LATIN", "CJK", "BOPOMOFO"}),
 )
 """Scripts that names mix."""
-_LATIN: Final = str.maketrans(
-    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u051b\u051d\u04bb\u0410\u0412\u0415\u041a\u041c"
-    "\u041d\u041e\u0420\u0421\u0422\u0425\u0406\u0408\u0405\u03b1\u03b5\u03bf\u03c1\u03c5\u03bd\u03b9\u03ba\u0391\u0392"
-    "\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u0131\u0251\u0261",
-    "aeopcyxijsdqwhABEKMHOPCTXIJSaeopuvikABEZHIKMNOPTYXiag",
+
+
+def _alike(*pairs: tuple[str, str]) -> dict[int, str]:
+    return {ord(one): latin for others, letters in pairs for one, latin in zip(others, letters, strict=True)}
+
+
+LOOKALIKES: Final = (
+    _alike(("авԁеһіјкмнорѕтуѵԝхԛүсп", "abdehijkmhopstyvwxqycn"), ("АВЕНІЈКМОРԚЅТУѴԜХҮС", "ABEHIJKMOPQSTYVWXYC")),
+    _alike(("αβεηικνορτυχωγ", "abenikvoptuxwy"), ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX")),
+    _alike(("աեգհոսցօքյզղ", "wtqhnugopjqn")),
+    _alike(("ᎪᏴᏟᎠᎬᎻᎫᏦᏞᎷᏢᏒᏚᎢᏙᏔᏃ", "ABCDEHJKLMPRSTVWZ")),
 )
-"""Cyrillic, Greek and other letters that look like Latin ones."""
+"""Letters of Cyrillic, Greek, Armenian and Cherokee that look like Latin ones."""
+LIKE_LATIN: Final = {code: letter for script in LOOKALIKES for code, letter in script.items()}
+LIKE_LATIN.update({0x131: "i", 0x251: "a", 0x261: "g"})
 
 
 def mixes_scripts(user_id: str) -> bool:
@@ -32,4 +40,4 @@ def plain_form(user_id: str) -> str:
     """Return the id in the plain letters that it looks like; itself for most."""
     if user_id.isascii():
         return user_id
-    return unicodedata.normalize("NFKC", user_id).translate(_LATIN)
+    return unicodedata.normalize("NFKC", user_id).translate(LIKE_LATIN)

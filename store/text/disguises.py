@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from core.lookalikes import LIKE_LATIN, LOOKALIKES
 from core.patterns import lazy_pattern
 from store.text.normalize import FLAG_LETTERS, UNSPACED
 
@@ -34,20 +35,6 @@ _NAMED = lazy_pattern(
 )
 _LONE_FLAG_LETTER = lazy_pattern(f"(?<![{FLAG_LETTERS}])[{FLAG_LETTERS}](?![{FLAG_LETTERS}])")
 _TO_CAPITAL: Final = ord("\U0001f1e6") - ord("A")
-
-
-def _alike(*pairs: tuple[str, str]) -> dict[int, str]:
-    return {ord(one): latin for others, letters in pairs for one, latin in zip(others, letters, strict=True)}
-
-
-_SCRIPTS: Final = (
-    _alike(("авԁеһіјкмнорѕтуѵԝхԛүсп", "abdehijkmhopstyvwxqycn"), ("АВЕНІЈКМОРԚЅТУѴԜХҮС", "ABEHIJKMOPQSTYVWXYC")),
-    _alike(("αβεηικνορτυχωγϲϳ", "abenikvoptuxwycj"), ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX")),
-    _alike(("աեգհոսցօքյզղ", "wtqhnugopjqn")),
-    _alike(("ᎪᏴᏟᎠᎬᎻᎫᏦᏞᎷᏢᏒᏚᎢᏙᏔᏃ", "ABCDEHJKLMPRSTVWZ")),
-)
-"""Letters of Cyrillic, Greek, Armenian and Cherokee that look like Latin ones."""
-_LIKE_LATIN: Final = {code: letter for script in _SCRIPTS for code, letter in script.items()}
 
 
 class _Latin(dict[int, str]):
@@ -106,11 +93,11 @@ def _of_one_script(text: str) -> Iterator[str]:
     words = [word[0] for word in _WORD.finditer(text)]
     mixed = {word for word in words if not word.isascii() and _LATIN.search(word)}
     if sum(map(str.isascii, words)) * 2 > len(words):  # words that look Latin among Latin ones
-        mixed |= {word for word in words if all(ord(char) in _LIKE_LATIN for char in word)}
+        mixed |= {word for word in words if all(ord(char) in LIKE_LATIN for char in word)}
     if not mixed:
         return
-    yield _translated(text, mixed, _LIKE_LATIN)
-    for script in _SCRIPTS:
+    yield _translated(text, mixed, LIKE_LATIN)
+    for script in LOOKALIKES:
         if any(not script.keys().isdisjoint(map(ord, word)) for word in mixed):
             yield _translated(text, mixed, {ord(latin): chr(code) for code, latin in script.items()})
 
