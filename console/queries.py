@@ -38,6 +38,7 @@ from documents.guards import DAMAGED, ENCRYPTED
 from memories.models import Override
 from resources.models import DELETED, Resource
 from resources.queries import waiting_for_operator
+from store.admission import unwanted
 from store.models import DayCount, Memory, Session, SessionCount, State, owned_by
 from store.table import stored, visible
 from store.types import Owner, StoredMemory
@@ -149,14 +150,24 @@ def edited(rows: Collection[int]) -> set[int]:
 
 
 def originals(override_ids: Iterable[str]) -> dict[str, str]:
-    """Return the original texts by the ids of their overrides."""
-    return dict(Override.objects.filter(pk__in=list(override_ids)).values_list("override_id", "original_text"))
+    """Return the original texts by the ids of their overrides, except those that are never remembered."""
+    found = Override.objects.filter(pk__in=list(override_ids)).values_list("override_id", "original_text", "user")
+    by_user: dict[UUID, dict[str, str]] = defaultdict(dict)
+    for override_id, text, user_pk in found:
+        by_user[user_pk][override_id] = text
+    return {
+        override_id: text
+        for user_pk, texts in by_user.items()
+        for withheld in [unwanted(user_pk, texts.values())]
+        for override_id, text in texts.items()
+        if text not in withheld
+    }
 
 
 def original_text(row: int) -> str | None:
-    """Return the engine's text of an edited memory, None for others."""
+    """Return the engine's text of an edited memory, None for others and for one that is never remembered."""
     active = Override.objects.filter(row=row, undone_at__isnull=True)
-    return active.values_list("original_text", flat=True).first()
+    return next(iter(originals(active.values_list("pk", flat=True)).values()), None)
 
 
 def addition(memory: StoredMemory) -> AuditEvent | None:

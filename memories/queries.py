@@ -12,6 +12,7 @@ from core.messages import Translatable as _
 from core.persistence import sql
 from memories.models import Override, OverrideRevision, Tombstone
 from store import cover
+from store.admission import unwanted
 from store.models import IS_PURGED, MANUAL_ORIGINS, Memory, Session, State, owned_by, owner_values
 from store.table import visible
 from store.types import Owner, StoredMemory
@@ -134,20 +135,25 @@ def superseded(memory: StoredMemory) -> list[Event]:
 
 
 def history(owner: Owner, memory_id: str) -> list[Event]:
-    """Return the decisions about a memory, oldest first. Two statements."""
-    revisions = OverrideRevision.objects.select_related("override").filter(
+    """Return the decisions about a memory, oldest first, without texts that the person wants never remembered.
+
+    Two statements, and one for a memory that was edited.
+    """
+    found = OverrideRevision.objects.select_related("override").filter(
         override__user_id=owner.user_pk,
         override__app_id=owner.app_id,
         override__project_id=owner.project_id,
         override__memory_id=memory_id,
     )
+    revisions = list(found.order_by("created_at", "number"))
+    withheld = unwanted(owner.user_pk, [one.text for one in revisions])
     events: list[Event] = []
     undone: dict[str, Event] = {}
-    for revision in revisions.order_by("created_at", "number"):
+    for revision in revisions:
         override = revision.override
         values = {
             "override_id": override.override_id,
-            "text": revision.text,
+            **({} if revision.text in withheld else {"text": revision.text}),
             "category": revision.category,
             "importance": revision.importance,
             **({"reason": revision.reason} if revision.reason else {}),

@@ -6,7 +6,7 @@ limited what is kept cost one SQL statement.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -231,6 +231,15 @@ def never_kept_of(user_pk: UUID, texts: Sequence[str], *, source: Source = "file
     """Return the places of texts that the person wants never remembered, whatever is paused. One SQL statement."""
     never, speaker = controls.never_of(user_pk), speaker_of(source, "")
     return {place for place, text in enumerate(texts) if never_kept(never, [text], speaker)} if never else set()
+
+
+def unwanted(user_pk: UUID, texts: Collection[str]) -> set[str]:
+    """Return those of the texts that the person wants never remembered, whoever says them. One SQL statement."""
+    never = controls.never_of(user_pk) if texts else Never()
+    return {text for text in set(texts) if never and any(never_kept(never, [text], who) for who in _WHO_KNOWS)}
+
+
+_WHO_KNOWS: Final[tuple[Speaker, ...]] = ("user", "note")
 
 
 def is_never_kept(never: Never, offer: Offer) -> bool:

@@ -18,11 +18,10 @@ import numpy as np
 from django.db.models import BigIntegerField, CharField, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Cast, Coalesce
 
-from accounts import controls
 from core.persistence import sql
 from core.times import to_ms
 from store import cover
-from store.admission import never_kept
+from store.admission import unwanted
 from store.ledger import OverrideRevision, Tombstone
 from store.models import Memory, Session, State, owned_by, owner_columns
 from store.search.snapshot import Numbers
@@ -101,9 +100,7 @@ def _taken_away(owner: Owner, texts: Collection[str]) -> set[str]:
     corrected = _revisions_of(owner).filter((~is_undone & is_corrected) | (is_undone & Q(number__gt=0)))
     is_shown = Q(state__in=_REMAINS) & (Q(session=None) | Q(session__state=State.LIVE))
     hidden = Memory.objects.filter(~is_shown, owned_by(owner))
-    never = controls.never_of(owner.user_pk)
-    refused = {text for text in texts if never_kept(never, [text], "user") or never_kept(never, [text], "note")}
-    return refused | {
+    return unwanted(owner.user_pk, texts) | {
         text
         for rows in (corrected, hidden)
         for text in rows.order_by().filter(text__in=texts).values_list("text", flat=True)

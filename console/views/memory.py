@@ -228,7 +228,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
     undone = {event.values["override_id"] for event in events if event.action == "override_undo"}
     overrides = [event for event in events if event.action == "override"]
     is_edited = any(event.values["override_id"] not in undone for event in overrides)
-    originals = [event.values["text"] for event in events if event.action == "original"]
+    originals = [event.values.get("text") for event in events if event.action == "original"]
     before = originals[-1] if is_edited and originals else None
     linked = links.links_of(found)
     session_id = found.session_id or ""

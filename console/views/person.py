@@ -24,6 +24,7 @@ from core import readable
 from core.errors import existing
 from memories.models import OverrideRevision, Tombstone
 from store import browse, categories
+from store.admission import unwanted
 from store.browse import Selection
 from store.models import IS_PURGED, Memory, Session, State
 from store.table import stored, visible
@@ -109,15 +110,17 @@ def _derived(session: Session) -> defaultdict[str, list[StoredMemory]]:
 
 
 def timeline(user: MemoryUser) -> list[TimelineEvent]:
-    """Return the latest facts, edits, replacements and deletions of a user, newest first. Four statements."""
+    """Return the latest facts, edits, replacements and deletions of a user, newest first. Five statements."""
     facts = browse.page(Selection(user_pk=user.pk, tab="user"), limit=EVENTS).memories
     events = [TimelineEvent(readable.moment(memory.created_at_ms), "written", memory, memory.text) for memory in facts]
     revisions = OverrideRevision.objects.select_related("override__row__session", "override__row__user")
-    for one in revisions.filter(override__user=user, number__gt=0).order_by("-pk")[:EVENTS]:
+    edits = list(revisions.filter(override__user=user, number__gt=0).order_by("-pk")[:EVENTS])
+    withheld = unwanted(user.pk, [text for one in edits for text in (one.text, one.override.original_text)])
+    for one in edits:
         if row := one.override.row:
             by = one.actor_kind, one.actor
-            original = one.override.original_text
-            events.append(TimelineEvent(one.created_at, "edited", stored(row), one.text, *by, before=original))
+            text, original = ("" if given in withheld else given for given in (one.text, one.override.original_text))
+            events.append(TimelineEvent(one.created_at, "edited", stored(row), text, *by, before=original))
     replaced = Memory.objects.filter(user=user, state=State.SUPERSEDED, category__in=categories.TABS["user"])
     events += [
         TimelineEvent(memory.state_since, "superseded", memory, memory.text)
