@@ -3,6 +3,7 @@
 Nothing but the closed id remains, and that in the audit trail. A purge that was interrupted is carried out again.
 """
 
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
@@ -45,12 +46,12 @@ def purge_all(user_pk: UUID | None = None) -> int:
 
 def _purge(found: QuerySet[Session]) -> int:
     sessions = list(found.select_related("user"))
-    if sessions:
-        compaction.overwrite_deleted()
-    for session in sessions:
-        _purge_one(session)
-    if sessions:
-        compaction.forget_words()
+    with ExitStack() as all_of_them:  # one that fails stops no other, and is raised after them
+        if sessions:
+            compaction.overwrite_deleted()
+            all_of_them.callback(compaction.forget_words)
+        for session in reversed(sessions):
+            all_of_them.callback(_purge_one, session)
     return len(sessions)
 
 

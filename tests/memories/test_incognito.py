@@ -13,7 +13,9 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import IdempotencyKey
+from core.errors import EngineUnavailable
 from engines.embedded.extraction import due_extractions
+from engines.registry import get_engine
 from memories.models import LoggedSearch, Tombstone
 from memories.services import search_log
 from operations import tasks
@@ -21,6 +23,7 @@ from operations.cleanup import incognito
 from remote.models import OutboxEntry
 from resources.models import Attachment
 from store.models import Memory, PendingEmbedding, Session
+from store.types import Owner
 from store.vectors import fill
 from tests.conftest import Person
 from tests.memories.calls import call
@@ -114,6 +117,27 @@ def test_an_interrupted_purge_is_carried_out_again(alice: Person, monkeypatch: p
     assert incognito.ended(timezone.now()).exists()
     assert incognito.purge_ended() == 1
     assert WORD not in words_in_tables()
+
+
+def test_a_purge_that_fails_stops_no_other(alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["chat:1", "chat:2", "chat:3"]
+    for name in names:
+        add(alice, f"I like {WORD}.", session_id=name, incognito=True)
+        call(alice, "post", "/memories/flush", session_id=name, end=True)
+    engine = get_engine()
+    delete = engine.delete
+
+    def fail_once(owner: Owner, session_id: str) -> None:
+        if session_id == "chat:2":
+            raise EngineUnavailable("The database is busy.")
+        delete(owner, session_id)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(engine), "delete", staticmethod(fail_once))
+        with pytest.raises(EngineUnavailable):
+            incognito.purge_ended()
+    assert list(incognito.ended(timezone.now()).values_list("session_id", flat=True)) == ["chat:2"]
+    assert incognito.purge_ended() == 1
 
 
 def test_no_model_gets_its_messages(alice: Person) -> None:
