@@ -28,6 +28,7 @@ from operations.archives import deletions, old_archives
 from operations.archives.archive import VERSION, Reader
 from operations.archives.deletions import Deletions
 from operations.archives.export import FORMAT
+from operations.archives.refused import NeverKept
 from operations.archives.repairs import storable_row
 from operations.archives.serialization import Loader, fields_of
 from operations.cleanup import incognito, purge
@@ -66,7 +67,7 @@ class Imported:
     """The ids of imported users and of skipped ones, and the number of imported rows and files.
 
     `refused` are the reasons by the id of each user who was not imported. `repairs` name the rows that were made
-    storable, by file and line: the first of them, `repaired` in all.
+    storable, by file and line: the first of them, `repaired` in all. `never_kept` is the number of memories left out.
     """
 
     users: list[str] = field(default_factory=list)
@@ -76,6 +77,7 @@ class Imported:
     repairs: list[str] = field(default_factory=list)
     rows: Counter[str] = field(default_factory=Counter)
     files: int = 0
+    never_kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class _Replaced:
     files: set[FileKey] = field(default_factory=set)
     deletions: Deletions | None = None
     controls: FormerControls | None = None
+    never_kept: NeverKept | None = None
 
 
 def import_archive(
@@ -136,6 +139,7 @@ def import_archive(
         "skipped": len(done.skipped),
         "refused": [*done.refused][:_MAX_NAMED_USERS],
         "repaired": done.repaired,
+        "never_kept": done.never_kept,
     }
     record(actor, IMPORTED, path.name, users=done.users, detail=detail)
     return done
@@ -282,6 +286,8 @@ def _save_all(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported)
                     key.save_base(raw=True, force_insert=True)
             if replaced.controls:
                 replaced.controls.add_to(one.user)
+            if replaced.never_kept:
+                counts["never_kept"] = replaced.never_kept.take_out(one.user)
             deletions.hold(one.user, loader.old_rows.reasons if loader.old_rows else {})
             if replaced.deletions:
                 replaced.deletions.repeat(one.user, actor)
@@ -293,6 +299,7 @@ def _save_all(archive: Reader, one: _ArchivedUser, actor: Actor, done: Imported)
         raise InvalidInput(
             f"{one.user.user_id} was not imported: the database rejected a row ({_first_line(error)})."
         ) from error
+    done.never_kept += counts.pop("never_kept", 0)
     done.rows.update(counts)
     return replaced
 
@@ -317,6 +324,7 @@ def _remove_existing(one: _ArchivedUser) -> _Replaced:
         set(files.on_disk_of(existing.pk)),
         Deletions.of(existing) if existing.pk == one.user.pk else None,  # else deletions of an unrelated user
         FormerControls.of(existing),
+        NeverKept.of(existing),
     )
     tables.remove_rows(existing)
     tables.remove_user(existing)

@@ -38,7 +38,7 @@ from resources.models import Attachment, Resource
 from resources.services import deletion
 from store import derived_memories, writes
 from store.index import keyword
-from store.models import Memory, Session, State, owned_by, owner_columns
+from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_columns
 from store.port import Engine
 from store.types import Owner
 
@@ -160,6 +160,14 @@ def _purge(found: QuerySet[Tombstone], actor: Actor, engine: Engine, report: Rep
         if not current.row_id:
             _clear_session(tombstone, actor, engine, counts)
     return counts
+
+
+def empty(owner: Owner, rows: Collection[int]) -> int:
+    """Replace memories by rows without text, whatever their state. Call in a transaction. Return their number."""
+    found = list(Memory.objects.select_for_update().filter(~IS_PURGED, owned_by(owner), pk__in=rows))
+    for row in found:
+        _purge_memory(owner, row)
+    return len(found)
 
 
 _KEPT: Final = frozenset({"id", "memory_id", "created_at_ms"})

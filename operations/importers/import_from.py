@@ -39,7 +39,7 @@ from store import writes
 from store.admission import Offer, Source, admit, texts_in
 from store.categories import CATEGORIES
 from store.models import IS_PURGED, Memory, Session, owned_by
-from store.types import METADATA, TAGS, Owner
+from store.types import Owner
 
 KIND: Final = "import_from"
 _STEP_ROWS: Final = 500
@@ -275,8 +275,10 @@ def _run(run: Run) -> dict[str, Any]:
 
 def _offer(memory: Memory) -> Offer:
     source: Source = "chats" if memory.category.startswith("full_context_") else "agents"
-    kept_with_it = tuple(texts_in([memory.payload.get(TAGS), memory.payload.get(METADATA)]))
-    return Offer(source, memory.text, str(memory.payload.get("role", "")), memory.created_at_ms, kept_with_it)
+    ids = {"imported_from", "source_id", "agent_id"}
+    kept_with_it = tuple(texts_in([value for name, value in memory.payload.items() if name not in ids]))
+    names = [memory.speaker, memory.payload.get("agent_id") or memory.agent_id, memory.payload["source_id"]]
+    return Offer(source, memory.text, str(memory.payload.get("role", "")), memory.created_at_ms, kept_with_it, names)
 
 
 def _add(owner: Owner, new: Sequence[tuple[str, Memory]]) -> list[int]:

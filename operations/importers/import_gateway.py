@@ -42,10 +42,12 @@ from resources.models import Attachment, Resource
 from resources.services import deletion
 from store import writes as memory_storage
 from store.admission import Offer, admit
+from store.admission import Source as AdmissionSource
 from store.cover import is_attached
 from store.models import Memory, Session, State, owned_by, owner_columns
 
 _PAUSED: Final = "of a user who has paused remembering"
+_PAUSED_THEN: Final = "of a time in which the user paused remembering"
 KIND: Final = "import_gateway"
 _STEP_ROWS: Final = 50
 _NAMED_PLACES: Final = 5
@@ -231,7 +233,7 @@ class _Import:
         _require_own_session(columns)
         if not filename:
             raise Left("without a file name")
-        _require_admitted(columns, filename, row)
+        _require_admitted(columns, "files", filename, row)
         if is_upload and file is None and deleted_at is None:
             raise Left("its file is missing from the storage folder")
         if file is not None and digest and digest != file.sha256:
@@ -303,7 +305,7 @@ class _Import:
             raise Left("without an address or a name")
         if self._is_of_resource(row):
             return []  # the resource has it
-        _require_admitted(columns, name, row)
+        _require_admitted(columns, "files", name, row)
         place = _attachment_path(columns["user"], row, file) if file else ""
         attachment = Attachment(
             **columns,
@@ -355,6 +357,7 @@ class _Import:
             raise Left("not active")
         if not memory_id or not text.strip():
             raise Left("without a memory or text")
+        _require_admitted(columns, "agents", text, row)
         override = Override(
             **columns,
             override_id=_decision_id("o", row.text("override_id"), row),
@@ -369,12 +372,13 @@ class _Import:
         return []
 
 
-def _require_admitted(columns: Mapping[str, Any], name: str, row: Row) -> None:
-    """Raise `Left` for a file of a time in which its user paused remembering."""
+def _require_admitted(columns: Mapping[str, Any], source: AdmissionSource, text: str, row: Row) -> None:
+    """Raise `Left` for what its user paused at that time, or wants never remembered."""
     created_at = row.time("created_at")
-    offer = Offer("files", name, at_ms=to_ms(created_at) if created_at else None)
-    if admit(columns["user"].pk, [offer]).refused:
-        raise Left("of a time in which the user paused remembering")
+    offer = Offer(source, text, at_ms=to_ms(created_at) if created_at else None)
+    refused = admit(columns["user"].pk, [offer]).refused
+    if refused:
+        raise Left(_PAUSED_THEN if "paused" in refused.values() else "what the user wants never remembered")
 
 
 def _refused_users(source: Source) -> dict[str, str]:

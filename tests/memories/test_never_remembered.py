@@ -17,7 +17,8 @@ from accounts import controls
 from accounts.audit import Actor
 from accounts.models import AuditEvent, Controls, IdempotencyKey
 from accounts.services import issue_key
-from memories.models import LoggedSearch
+from console.queries import original_text, originals
+from memories.models import LoggedSearch, Override
 from memories.services import search_log
 from resources.models import Attachment, Resource
 from store.admission import Offer, admit
@@ -234,6 +235,47 @@ def test_imports_leave_it_out(alice: Person, tmp_path: Path) -> None:
     path.write_text(json.dumps({"results": results}))
     call_command("import_from", "mem0", str(path), "--user", alice.user_id, "--apply", stdout=StringIO())
     assert texts() == ["I went to Lyon"]
+
+
+def test_archives_leave_it_out_unless_it_is_here_still(alice: Person, tmp_path: Path) -> None:
+    facts = ["I was in Zanzibar", "Zanzibar again", "I like tea"]
+    ids = [call(alice, "post", "/memories", status=201, text=text)["memory"]["id"] for text in facts]
+    call(alice, "patch", f"/memories/{ids[2]}", override_text="I like Zanzibar")
+    call(alice, "patch", f"/memories/{ids[2]}", override_text="I like coffee")
+    archive = str(tmp_path / "all.tar")
+    call_command("export_memory", archive, "--all", verbosity=0)
+    call(alice, "delete", f"/memories/{ids[0]}")
+    call_command("purge_trash", "--older-than", "0", verbosity=0)
+    never(alice, WORD)
+    call(alice, "patch", f"/memories/{ids[1]}", override_text="Of the sea")
+    call_command("import_memory", archive, "--on-conflict", "replace", verbosity=0, stdout=StringIO())
+    assert texts() == ["", "", "I like coffee"]
+    assert controls.never_of(alice.user_pk).words == (WORD,)
+    call_command("import_memory", archive, "--on-conflict", "replace", verbosity=0, stdout=StringIO())
+    assert texts() == ["", "", "I like coffee"]
+
+
+def test_an_archive_keeps_what_the_person_left(alice: Person, tmp_path: Path) -> None:
+    call(alice, "post", "/memories", status=201, text="I was in Zanzibar")
+    archive = str(tmp_path / "all.tar")
+    call_command("export_memory", archive, "--all", verbosity=0)
+    never(alice, WORD)
+    call_command("import_memory", archive, "--on-conflict", "replace", verbosity=0, stdout=StringIO())
+    assert texts() == ["I was in Zanzibar"]
+
+
+def test_no_history_shows_it(alice: Person) -> None:
+    memory_id = call(alice, "post", "/memories", status=201, text="I was in Zanzibar")["memory"]["id"]
+    call(alice, "patch", f"/memories/{memory_id}", override_text="I was away")
+    assert WORD in str(call(alice, "get", f"/memories/{memory_id}")).lower()
+    never(alice, WORD)
+    found = call(alice, "get", f"/memories/{memory_id}")
+    assert [(one["action"], one.get("text")) for one in found["history"]] == [
+        ("original", None), ("override", "I was away"),
+    ]  # fmt: skip
+    row = Memory.objects.get().pk
+    assert originals([Override.objects.get().pk]) == {}
+    assert original_text(row) is None
 
 
 def test_nothing_of_it_is_in_logs_idempotency_records_and_the_search_log(

@@ -41,6 +41,7 @@ class Command(OperationsCommand):
             "users": len(done.users),
             "skipped": len(done.skipped),
             "refused": done.refused,
+            "never_kept": done.never_kept,
             "repaired": done.repaired,
             "repairs": done.repairs,
             "rows": done.rows,
@@ -48,6 +49,8 @@ class Command(OperationsCommand):
         }
         words = f"{len(done.users):,} users, {done.rows.get('memories', 0):,} memories, {done.files:,} files"
         lines = [f"Imported {words}. Skipped {len(done.skipped):,} users that already exist or were erased here."]
+        if done.never_kept:
+            lines += [f"Left out {done.never_kept:,} memories that their users want never remembered."]
         if done.repaired:
             lines += [f"Made {done.repaired:,} rows storable:", *(f"  {repair}" for repair in done.repairs)]
         if done.refused:
