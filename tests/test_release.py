@@ -136,6 +136,15 @@ def test_the_checksums_are_those_of_the_files(tmp_path: Path) -> None:
 def test_the_version_is_the_same_everywhere() -> None:
     project = tomllib.loads((release.PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert {project["version"], settings.SPECTACULAR_SETTINGS["VERSION"], mcp_server.VERSION} == {project["version"]}
+    written = r"""^\W*(?:app|__)?[vV]ersion(?:__)?\W+(\d+\.\d+\.\d+)\W*$"""
+    for file in (
+        "clients/python/memory_gateway_client/__init__.py",
+        *(f"clients/{name}/package.json" for name in ("claude-code", "openclaw", "typescript")),
+        "clients/claude-code/.claude-plugin/plugin.json",
+        "deploy/chart/Chart.yaml",
+    ):
+        found = re.findall(written, (release.PROJECT / file).read_text(encoding="utf-8"), re.MULTILINE)
+        assert {*found} == {project["version"]}, file
 
 
 # What some packages declare in other words than SPDX; the files of these packages are BSD with three clauses.
