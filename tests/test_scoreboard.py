@@ -78,7 +78,7 @@ def test_a_peer_finds_by_any_word_the_best_first(tokenizer: str) -> None:
     assert peer.search("…") == []
 
 
-def test_what_a_plain_table_is_told_again_comes_back() -> None:
+def test_facts_come_back_to_a_plain_table() -> None:
     counts = dict(returns.of_peer(Fts5(TOKENIZERS["FTS5, porter"])))
     assert counts == {"deleted": (0, 20, 0), "sent again": (10, 20, 0), "ingested again": (20, 20, 0)}
 

@@ -5,9 +5,7 @@
   `session_1`, `session_1_date_time` ("1:56 pm on 8 May, 2023") is when it began.
 - `passages*.jsonl`: lines `{"type": "memory", "user", "id", "text", "session"}` and
   `{"type": "question", "user", "text", "gold": [id, …]}`.
-- The public file of LongMemEval: a list of `{"question_id", "question", "haystack_session_ids", "haystack_dates",
-  "haystack_sessions": [[{"role", "content", "has_answer"}, …], …]}`. Each question has a separate user. Those
-  whose id ends with `_abs` have no answer and are left out.
+- LongMemEval's public file, as `_haystacks` reads it.
 """
 
 import json
@@ -65,6 +63,11 @@ def load(path: Path) -> QuestionSet:
 
 
 def _haystacks(name: str, samples: Sequence[dict[str, Any]]) -> QuestionSet:
+    """Load `{"question_id", "question", "haystack_session_ids", "haystack_dates", "haystack_sessions"}`.
+
+    A session is a list of `{"role", "content", "has_answer"}`. Each question has a separate user. Those whose id ends
+    with `_abs` have no answer and are left out.
+    """
     found = QuestionSet(name)
     for sample in samples:
         if sample["question_id"].endswith(_NO_ANSWER):

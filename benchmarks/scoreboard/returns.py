@@ -50,7 +50,7 @@ FACTS: Final = tuple(
 
 
 class Count(NamedTuple):
-    """How many of the deleted facts are found, of how many, and how many of the others are not found."""
+    """Deleted facts that are found, all deleted facts, and other facts that are not found, as numbers."""
 
     back: int
     deleted: int

@@ -34,7 +34,7 @@ Create = Callable[[str], SystemUser]
 
 
 class Verdict(NamedTuple):
-    """A share or a mean of which each answer has a part, by the name of the measure."""
+    """One answer: what it adds to the means of a section, by measure."""
 
     section: str
     question: str
