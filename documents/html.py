@@ -6,12 +6,14 @@ from html.parser import HTMLParser
 from typing import Final
 
 from documents.decoding import clean
+from documents.list_numbers import formatted
 from documents.rows import Row
 
 _CODE: Final = frozenset({"script", "style", "template", "svg"})
 _BOILERPLATE: Final = frozenset({"nav", "footer", "noscript", "iframe", "select"})
 _ENDED_BY_OTHERS: Final = frozenset({"p", "li", "dt", "dd", "td", "th", "tr"})
 """Elements whose end tag may be absent."""
+_LISTS: Final = frozenset({"ol", "ul", "menu", "dir"})
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _CELLS: Final = frozenset({"td", "th"})
 _INLINE: Final = frozenset(
@@ -22,6 +24,20 @@ _INLINE: Final = frozenset(
 """Elements that may be a part of a word; all others separate words."""
 _VOID: Final = frozenset({"br", "hr", "img", "input", "wbr", "meta", "link", "base", "col", "area", "embed", "source"})
 _KINDS: Final = {"li": "item", "dd": "item", "dt": "paragraph", **dict.fromkeys(_HEADINGS, "heading")}
+
+
+def _integer(text: str | None, default: int) -> int:
+    found = re.match(r"\s*([+-]?\d{1,9})", text or "", re.ASCII)
+    return int(found[1]) if found else default
+
+
+def _numbering(attributes: dict[str, str | None]) -> tuple[int, int, str] | None:
+    """Return the number before the first of an ordered list, the step and the format; None if its style hides them."""
+    if re.search(r"list-style(?:-type)?\s*:\s*none", attributes.get("style") or "", re.IGNORECASE):
+        return None
+    step = -1 if "reversed" in attributes else 1
+    kind = (attributes.get("type") or "1").strip()
+    return _integer(attributes.get("start"), 1) - step, step, kind
 
 
 def _replacement(tag: str, attributes: dict[str, str | None]) -> str | None:
@@ -47,6 +63,8 @@ class _Page(HTMLParser):
         self._hidden: list[str] = []
         self._tables: list[list[list[str]] | None] = []  # rows of cells; None for a table that arranges the page
         self._preformatted = 0
+        self._lists: list[tuple[int, int, str] | None] = []  # last number, step and format; None for bullets
+        self._marker = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
@@ -66,8 +84,28 @@ class _Page(HTMLParser):
         elif self._tables and tag in {"tr", *_CELLS}:
             self._begin_cell(tag)
         elif tag not in _INLINE or (tag == "tspan" and {"x", "y"} & values.keys()):  # a line of a drawing
-            self._begin("heading" if tag == "title" else _KINDS.get(tag, "paragraph"))
-            self._preformatted += tag in {"pre", "textarea"}
+            self._begin_block(tag, values)
+
+    def _begin_block(self, tag: str, attributes: dict[str, str | None]) -> None:
+        self._begin("heading" if tag == "title" else _KINDS.get(tag, "paragraph"))
+        self._preformatted += tag in {"pre", "textarea"}
+        if tag in _LISTS:
+            self._lists.append(_numbering(attributes) if tag == "ol" else None)
+        elif tag == "li":
+            self._number(attributes)
+
+    def _number(self, attributes: dict[str, str | None]) -> None:
+        """Count an item of a list with numbers; its number begins its text."""
+        numbering = self._lists[-1] if self._lists else None
+        self._marker = ""
+        if numbering:
+            last, step, kind = numbering
+            number = _integer(attributes.get("value"), last + step)
+            self._lists[-1] = number, step, kind
+            self._marker = f"{formatted(number, kind)}. "
+        if self._cells():
+            self._words.append(self._marker)
+            self._marker = ""
 
     def _is_hidden(self, tag: str, attributes: dict[str, str | None]) -> bool:
         if tag in _CODE:
@@ -90,6 +128,10 @@ class _Page(HTMLParser):
             self._end_cell()
         elif tag not in _INLINE and tag not in _VOID:
             self._begin("paragraph")
+            if tag in _LISTS and self._lists:
+                self._lists.pop()
+            if tag in {"li", *_LISTS}:
+                self._marker = ""
             self._preformatted -= tag in {"pre", "textarea"} and self._preformatted > 0
 
     def handle_data(self, data: str) -> None:
@@ -112,8 +154,12 @@ class _Page(HTMLParser):
         text = clean("".join(self._words))
         self._words.clear()
         if self._preformatted:
-            return text.strip("\n")
-        return "\n".join(line.strip() for line in re.sub(r"[^\S\n]+", " ", text).split("\n")).strip()
+            text = text.strip("\n")
+        else:
+            text = "\n".join(line.strip() for line in re.sub(r"[^\S\n]+", " ", text).split("\n")).strip()
+        if text and self._marker:
+            text, self._marker = self._marker + text, ""
+        return text
 
     def _begin(self, kind: str) -> None:
         """End the block before this one, and begin one of another kind."""

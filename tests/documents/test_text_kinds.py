@@ -38,6 +38,15 @@ def _short(row: Row) -> tuple[str, str]:
         ("<table><tr><td>a<td><table><tr><td>E1<td>E2</table></table>", [(T, "a | E1 | E2")]),
         ("<table><tr><td><h2>Big</h2><p>text<td>side</table>", [(H, "Big"), (P, "text"), (P, "side")]),
         ("<ul><li>a<ul><li>b</ul><li>c</ul>", [(I, "a"), (I, "b"), (I, "c")]),
+        (
+            "<ol><li>a<li value=5><p>b</p><p>c</p><ul><li>d</ul><li>e</ol><ol type=a start=2><li>f</ol>g",
+            [(I, "1. a"), (P, "5. b"), (P, "c"), (I, "d"), (I, "6. e"), (I, "b. f"), (P, "g")],
+        ),
+        (
+            "<ol reversed start=2><li>a<li></li><li>b</ol><ol style='list-style: none'><li>c</ol><li>d",
+            [(I, "2. a"), (I, "0. b"), (I, "c"), (I, "d")],
+        ),
+        ("<table><tr><td>x<td><ol><li>a<li>b</ol></table>", [(T, "x | 1. a 2. b")]),
         ("<pre>if x:\n    y</pre>", [(P, "if x:\n    y")]),
         ("<label>Name</label> <input value=Ann> <input type=hidden value=t0ken>", [(P, "Name Ann")]),
         ("<nav>Home</nav><p>text</p><footer>(c)</footer>", [(P, "text")]),
