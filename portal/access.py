@@ -115,7 +115,7 @@ def page(*methods: str) -> Callable[[View], View]:
             link = portal_links.authenticate(session)
             if link is None:
                 return with_headers(error_page(request, _ended()))
-            request.link, request.form_token = link, _form_token(session)
+            request.link, request.form_token = link, salted_hmac("portal.form", session, algorithm="sha256").hexdigest()
             timezone.activate(_zone_of(link))
             try:
                 if request.method == "POST":
@@ -190,10 +190,6 @@ def _set_cookie(request: HttpRequest, response: HttpResponse, issued: portal_lin
     response.set_cookie(name, issued.plaintext, max_age=seconds, secure=is_secure, httponly=True, samesite="Strict")
     if is_framed:
         response.cookies[name]["samesite"] = "None; Partitioned"  # http.cookies knows the attribute from 3.14 on
-
-
-def _form_token(session: str) -> str:
-    return salted_hmac("portal.form", session, algorithm="sha256").hexdigest()
 
 
 def _require_own_form(request: HttpRequest) -> None:

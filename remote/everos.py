@@ -119,7 +119,7 @@ class EverOS:
             refusal = self._send_all(owner, session)
             if refusal and not session.memories.exists():
                 raise refusal
-            flush = self._flush_of(owner, session)
+            flush = everos_flush.Flush(self._client_of(owner), owner, session, clock=self._clock, sleep=self._sleep)
             answer = flush.send()
         return flush.settle(answer)
 
@@ -210,9 +210,6 @@ class EverOS:
 
     def _client_of(self, owner: Owner) -> Client:
         return self._client.of(owner.user_pk)
-
-    def _flush_of(self, owner: Owner, session: Session) -> everos_flush.Flush:
-        return everos_flush.Flush(self._client_of(owner), owner, session, clock=self._clock, sleep=self._sleep)
 
     def _deliver(
         self, owner: Owner, session: Session, batch: Batch, *, has_settled: bool = False

@@ -11,6 +11,7 @@ and a search server, outside the transaction. It costs a write to each store per
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from django.db import DatabaseError, connection, transaction
@@ -169,26 +170,19 @@ def _rebuild_keywords(owners: Collection[Owner] | None = None) -> Iterator[int]:
                 raise
             empty_keywords()
             yield from fill()
-        yield from _of_each(owners, rewriting.rewrite)
-
-
-def _rebuild_facts(owners: Collection[Owner] | None = None) -> Iterator[int]:
-    return _of_each(owners, lambda owner: iter([fact_pages.rebuild(owner)]))
+        for owner in _owners() if owners is None else owners:
+            yield from rewriting.rewrite(owner)
 
 
 def _rebuild_vectors(owners: Collection[Owner] | None = None) -> Iterator[int]:
-    yield from _of_each(owners, lambda owner: iter([vector_pages.rebuild(owner)]))
+    yield from _of_each(vector_pages.rebuild, owners)
     vectors.mark_missing_pending()
 
 
 def _rebuild_tokens(owners: Collection[Owner] | None = None) -> Iterator[int]:
     """Delete them; the background work on vectors makes them again."""
-    yield from _of_each(owners, lambda owner: iter([token_vectors.empty(owner)]))
+    yield from _of_each(token_vectors.empty, owners)
     vectors.mark_missing_pending()
-
-
-def _rebuild_attributes(owners: Collection[Owner] | None = None) -> Iterator[int]:
-    return _of_each(owners, lambda owner: iter([attributes.rebuild(owner)]))
 
 
 def _rebuild_counts(_owners: Collection[Owner] | None = None) -> Iterator[int]:
@@ -196,10 +190,10 @@ def _rebuild_counts(_owners: Collection[Owner] | None = None) -> Iterator[int]:
         yield from rollups.mend()
 
 
-def _of_each(owners: Collection[Owner] | None, rebuild: Callable[[Owner], Iterator[int]]) -> Iterator[int]:
+def _of_each(rebuild: Callable[[Owner], int], owners: Collection[Owner] | None = None) -> Iterator[int]:
     with database_errors.database_errors():
         for owner in _owners() if owners is None else owners:
-            yield from rebuild(owner)
+            yield rebuild(owner)
 
 
 def _owners() -> list[Owner]:
@@ -209,16 +203,8 @@ def _owners() -> list[Owner]:
     return [Owner(*one) for one in (*IndexStatistics.objects.order_by("pk").values_list(*_OWNER), *lacking)]
 
 
-def _kept_with_vectors(_cursor: CursorWrapper, _owner: Owner, _entries: Collection[object]) -> None:
-    """Do nothing."""
-
-
-def _kept_with_rows(_cursor: CursorWrapper, _owner: Owner, _entries: Collection[object]) -> None:
-    """Do nothing: they go with the row, and change only with its payload, which `writes` saves."""
-
-
-def _kept_by_triggers(_cursor: CursorWrapper, _owner: Owner, _entries: Collection[object]) -> None:
-    """Do nothing."""
+def _kept_elsewhere(_cursor: CursorWrapper, _owner: Owner, _entries: Collection[object]) -> None:
+    """Do nothing: vectors keep the tokens, triggers the counts; attributes go with the row, whose payload has them."""
 
 
 STORES: Final = (
@@ -236,7 +222,7 @@ STORES: Final = (
         Version(FactPage, "layout", fact_pages.LAYOUT),
         fact_pages.add,
         fact_pages.remove,
-        _rebuild_facts,
+        partial(_of_each, fact_pages.rebuild),
         fact_pages.differences,
     ),
     Derived(
@@ -250,12 +236,19 @@ STORES: Final = (
     Derived(
         "tokens",
         Version(TokenVectors, "layout", vector_layout.TOKEN_LAYOUT, of_memory="memory__"),
-        _kept_with_vectors,
-        _kept_with_vectors,
+        _kept_elsewhere,
+        _kept_elsewhere,
         _rebuild_tokens,
         token_vectors.differences,
     ),
-    Derived("attributes", None, attributes.add, _kept_with_rows, _rebuild_attributes, attributes.differences),
-    Derived("counts", None, _kept_by_triggers, _kept_by_triggers, _rebuild_counts, rollups.differences),
+    Derived(
+        "attributes",
+        None,
+        attributes.add,
+        _kept_elsewhere,
+        partial(_of_each, attributes.rebuild),
+        attributes.differences,
+    ),
+    Derived("counts", None, _kept_elsewhere, _kept_elsewhere, _rebuild_counts, rollups.differences),
 )
 BY_NAME: Final = {store.name: store for store in STORES}

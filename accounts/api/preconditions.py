@@ -11,6 +11,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from accounts.api.authentication import caller
 from accounts.services import lock_caller
@@ -52,6 +53,12 @@ def not_modified(request: Request | HttpRequest, etag: str, document: Any) -> Ht
     conditions = preconditions_of(request.headers)
     require_match(etag, conditions.if_match, current=document)
     return HttpResponseNotModified(headers={"ETag": etag}) if is_named(etag, conditions.if_none_match) else None
+
+
+def with_etag(request: Request, document: Any) -> HttpResponse:
+    """Return the response of a GET with its `ETag`, or a 304. Raises: as `not_modified`."""
+    etag = etag_of(document)
+    return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from accounts.api.openapi import (
     request_body,
     success,
 )
-from accounts.api.preconditions import conditional, if_unchanged, not_modified
+from accounts.api.preconditions import conditional, if_unchanged, with_etag
 from accounts.api.schemas import ChatId, ScopedQuery
 from accounts.audit import Actor
 from accounts.bound_keys import agent_of
@@ -241,8 +241,7 @@ class MemoryViewSet(ViewSet):
             document = _memory_at(principal.user_pk, ref, as_of_time(query.as_of, principal.user_pk))
         else:
             document = _memory(principal.user_pk, ref)
-        etag = etag_of(document)
-        return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
+        return with_etag(request, document)
 
     @extend_schema(
         operation_id="override_memory",
@@ -474,9 +473,7 @@ class ExpiryViewSet(ViewSet):
     @conditional
     def retrieve(self, request: Request) -> HttpResponse:
         """Get after how many days memories expire that name no time."""
-        document = _expiry(caller(request).user_pk)
-        etag = etag_of(document)
-        return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
+        return with_etag(request, _expiry(caller(request).user_pk))
 
     @extend_schema(
         operation_id="put_expiry",
@@ -618,9 +615,7 @@ class SessionViewSet(ViewSet):
     def retrieve(self, request: Request, session_id: str) -> HttpResponse:
         """Get a session, also one in the trash, with its `ETag`."""
         query = parse_query(ScopedQuery, request)
-        document = _session(owner_of(caller(request), query.app_id, query.project_id), session_id)
-        etag = etag_of(document)
-        return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
+        return with_etag(request, _session(owner_of(caller(request), query.app_id, query.project_id), session_id))
 
     @conditional
     @extend_schema(exclude=True)

@@ -50,7 +50,7 @@ def known(request: Visit) -> HttpResponseBase:
     """List the memories, newest first, or those that have all words of a search."""
     words, kind = _words(request.GET.get("q", "")), request.GET.get("kind", "")
     kind = kind if kind in dict(KINDS) else ""
-    selection = _selection(request, words, kind)
+    selection = Selection(user_pk=request.link.user.pk, tab=kind or None, words=tuple(words), is_shown=True)
     is_wordless = bool(request.GET.get("q", "").strip()) and not words
     found = browse.page(selection, after=position_in(request.GET.get("after", "")), limit=ROWS)
     q = request.GET.get("q", "")
@@ -226,10 +226,6 @@ def _owned(request: Visit, row: int) -> StoredMemory:
 
 def _ref(found: StoredMemory) -> MemoryRef:
     return MemoryRef(found.memory_id, found.session_id, found.owner.app_id, found.owner.project_id)
-
-
-def _selection(request: Visit, words: Sequence[str], kind: str = "") -> Selection:
-    return Selection(user_pk=request.link.user.pk, tab=kind or None, words=tuple(words), is_shown=True)
 
 
 def _words(q: str) -> tuple[str, ...]:

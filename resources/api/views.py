@@ -24,7 +24,7 @@ from accounts.api.openapi import (
     request_body,
     success,
 )
-from accounts.api.preconditions import conditional, if_unchanged, not_modified
+from accounts.api.preconditions import conditional, etag_of, if_unchanged, with_etag
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from accounts.audit import Actor
 from accounts.bound_keys import app_of
@@ -33,7 +33,6 @@ from accounts.scopes import ACCOUNT, FILES
 from core.errors import InvalidInput, UnsupportedType, existing
 from core.localization import language_headers, language_of, localized
 from core.messages import Translatable as _
-from core.preconditions import etag_of
 from core.rest import JsonParser, parse, parse_query
 from core.times import isoformat, isoformat_or_none
 from remote import queries as remote
@@ -161,9 +160,7 @@ class ResourceViewSet(ViewSet):
         found = queries.live_resource(principal.user_pk, resource_id)
         if principal.app_id:
             found = found.filter(app_id=principal.app_id)
-        document = {"resources": _items(found)}
-        etag = etag_of(document)
-        return not_modified(request, etag, document) or Response(document, headers={"ETag": etag})
+        return with_etag(request, {"resources": _items(found)})
 
     @extend_schema(
         operation_id="label_resource",
@@ -192,6 +189,7 @@ class ResourceViewSet(ViewSet):
         operation_id="delete_resource",
         summary="Delete a resource",
         parameters=[_RESOURCE_ID, *query_parameters(AuthenticatedQuery)],
+        request=None,
         responses={
             200: success(schemas.ResourceAnswer, "The deleted resource.", status="deleted"),
             **problems(404, 412, 422),

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -101,7 +101,7 @@ def record_deletion(resource: Resource, actor: Actor, at: datetime) -> Tombstone
 
 def _hide_session(resource: Resource) -> None:
     """Hide the session of a deleted resource, if it exists, as long as the resource is deleted."""
-    if not _session_of(resource).exists():
+    if not Session.objects.filter(~IS_PURGED, owned_by(resource.owner), session_id=resource.session_id).exists():
         return
     deletion = Tombstone.ledger.get(resource_id=resource.pk, undone_at=None)
     Tombstone.ledger.get_or_create(
@@ -117,11 +117,6 @@ def _hide_session(resource: Resource) -> None:
         },
     )
     derived_memories.follow_sessions(resource.owner, [resource.session_id])
-
-
-def _deletions_of(resource: Resource) -> QuerySet[Tombstone]:
-    """Return the open tombstone of a resource; none if a former version deleted it."""
-    return Tombstone.ledger.filter(resource_id=resource.pk, undone_at__isnull=True)
 
 
 def _delete_again(resource: Resource, actor: Actor, at: datetime) -> None:
@@ -176,7 +171,7 @@ def restore_as(
             found = found.filter(state_since=deleted_at)
         resource = existing(found, _("There is no such resource in the trash."))
         _require_no_other(resource)
-        for tombstone in _deletions_of(resource):
+        for tombstone in Tombstone.ledger.filter(resource_id=resource.pk, undone_at__isnull=True):
             tombstone.end(actor)
             tombstone.save(update_fields=ENDED_FIELDS)
             derived_memories.end_followers([tombstone])
@@ -240,10 +235,6 @@ def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resour
         resource.retry_at = timezone.now() + retry_delay(resource.attempts, _LONGEST_RETRY)
     resource.save(update_fields=["storage_path", "retry_at", "attempts"])
     return resource
-
-
-def _session_of(resource: Resource) -> QuerySet[Session]:
-    return Session.objects.filter(~IS_PURGED, owned_by(resource.owner), session_id=resource.session_id)
 
 
 def _require_no_other(resource: Resource) -> None:
