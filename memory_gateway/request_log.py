@@ -9,7 +9,7 @@ import orjson
 
 from core.logs import REDACTED, is_secret_name, redact, redact_text
 from core.times import isoformat
-from memories.services.hygiene import masked_data
+from core.redaction import masked_data
 
 logger = logging.getLogger("memory_gateway.api")
 

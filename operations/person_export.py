@@ -25,7 +25,7 @@ from core.times import isoformat
 from profiles.models import ProfileMemory
 from resources.models import Resource
 from store import table
-from store.models import Memory, State
+from store.models import NOT_INCOGNITO, Memory, State
 from store.types import StoredMemory, labels_of
 
 _BATCH_ROWS: Final = 500
@@ -125,7 +125,7 @@ def _line(value: Mapping[str, Any]) -> bytes:
 
 def _memories(user: MemoryUser) -> Iterator[StoredMemory]:
     """Yield the memories of a user by their time, in batches: a slow reader holds no transaction."""
-    found = table.visible(Memory.objects.filter(user=user)).order_by("created_at_ms", "pk")
+    found = table.visible(Memory.objects.filter(NOT_INCOGNITO, user=user)).order_by("created_at_ms", "pk")
     batch = list(found[:_BATCH_ROWS])
     while batch:
         yield from map(table.stored, batch)

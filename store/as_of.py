@@ -23,7 +23,7 @@ from core.times import to_ms
 from store import cover
 from store.admission import unwanted
 from store.ledger import OverrideRevision, Tombstone
-from store.models import Memory, Session, State, owned_by, owner_columns
+from store.models import NOT_INCOGNITO, Memory, Session, State, owned_by, owner_columns
 from store.search.snapshot import Numbers
 from store.types import Owner, StoredMemory, Wording
 
@@ -44,7 +44,7 @@ def memories_of(owner: Owner, at: datetime) -> QuerySet[Memory]:
     closed = Session.objects.filter(~Q(state=State.LIVE) | Q(session_id__in=of_sessions), owned_by(owner))
     return (
         Memory.objects.alias(stored_ms=Coalesce("stored_at_ms", "created_at_ms", output_field=BigIntegerField()))
-        .filter(owned_by(owner), stored_ms__lte=to_ms(at), state__in=_REMAINS)
+        .filter(NOT_INCOGNITO, owned_by(owner), stored_ms__lte=to_ms(at), state__in=_REMAINS)
         .exclude(memory_type=Memory.Type.PROFILE)
         .exclude(memory_id__in=of_memories.exclude(kind=_Kind.SOURCE_CORRECTED).values("memory_id"))
         .exclude(memory_id__in=corrected, text=F("original_text"))  # a user's own text is independent of its sources

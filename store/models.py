@@ -53,6 +53,8 @@ IS_PURGED: Final = Q(state=State.PURGED)
 """Rows without a memory, which are not listed."""
 IN_LIVE_SESSION: Final = Q(session=None) | Q(session__state=State.LIVE)
 """Memories whose session is not deleted."""
+NOT_INCOGNITO: Final = Q(session=None) | Q(session__incognito_until=None)
+"""The condition on memories that other sessions than their own find."""
 IS_LIVE: Final = IN_LIVE_SESSION & Q(state=State.LIVE)
 """Memories that are not deleted, by themselves or with their session."""
 
@@ -141,6 +143,12 @@ class Session(CheckedModel):
                 fields=["incognito_until"],
                 condition=models.Q(incognito_until__isnull=False),
                 name="session_incognito",
+            ),
+            # Those whose texts other sessions do not find.
+            models.Index(
+                fields=["user", "app_id", "project_id"],
+                condition=models.Q(incognito_until__isnull=False) & ~models.Q(state="purged"),
+                name="session_incognito_of",
             ),
         ]
 

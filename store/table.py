@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 
 from store import as_of, cover, derived_memories, filter_queries, writes
 from store.index import keyword
-from store.models import IN_LIVE_SESSION, IS_PURGED, MANUAL_ORIGINS, Memory, State, owned_by
+from store.models import IN_LIVE_SESSION, IS_PURGED, MANUAL_ORIGINS, NOT_INCOGNITO, Memory, State, owned_by
 from store.states import IS_IN_TRASH
 from store.types import ListPage, ListRequest, Owner, Position, StoredMemory, Wording
 
@@ -68,6 +68,8 @@ def listed(owner: Owner, request: ListRequest) -> QuerySet[Memory]:
     else:
         shown = ~_IS_LIVE & Q(IS_IN_TRASH) if request.is_deleted else _IS_LIVE
         found = visible(Memory.objects.filter(owned_by(owner), shown, IN_LIVE_SESSION)).exclude(cover.is_left_out())
+    if request.session_id is None:
+        found = found.filter(NOT_INCOGNITO)
     found = found.filter(_conditions(request))
     return found.filter(filter_queries.query_of(owner, request.filters)) if request.filters else found
 

@@ -177,6 +177,7 @@ class SearchRequest:
     filter tree (`store.filters`). `with_hidden` includes memories that the user hid. `min_relevance` 0 switches the
     floor off. `as_of`: see `store.as_of`. Words for a time are read as on `now` (None: the present) in `zone` (an IANA
     name; empty: the installation's). `began_at` (`time.monotonic`) is when the caller began to wait; None: now.
+    `read_from` are names of the session in which the answer is read: what other incognito sessions hold is left out.
     """
 
     query: str
@@ -195,6 +196,7 @@ class SearchRequest:
     as_of: datetime | None = None
     zone: str = ""
     began_at: float | None = field(default=None, compare=False)
+    read_from: tuple[str, ...] = ()
 
 
 class Hit(NamedTuple):

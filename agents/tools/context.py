@@ -26,7 +26,7 @@ from profiles import services as profiles
 from profiles.prompts import AgentType
 from store import cover
 from store.categories import TABS
-from store.models import IS_LIVE, MANUAL_ORIGINS, Memory, owned_by
+from store.models import IS_LIVE, MANUAL_ORIGINS, NOT_INCOGNITO, Memory, owned_by
 from store.search import records
 from store.search.ranking import Score
 from store.search.retrieval import hits_of
@@ -117,7 +117,7 @@ def _newest(caller: Caller, without_session: str | None) -> list[Recalled]:
 
 def _newest_of(caller: Caller, condition: Q, limit: int) -> list[Recalled]:
     """Return memories that the caller may see, newest first. Three statements."""
-    own = Memory.objects.filter(condition, IS_LIVE, owned_by(caller.owner)).exclude(cover.is_left_out())
+    own = Memory.objects.filter(condition, IS_LIVE, NOT_INCOGNITO, owned_by(caller.owner)).exclude(cover.is_left_out())
     if caller.agent_id:
         own = own.exclude(~Q(agent_id__in=["", caller.agent_id]), origin__in=MANUAL_ORIGINS)
     importances = dict(own.order_by("-created_at_ms", "-pk").values_list("pk", "importance")[:limit])

@@ -45,8 +45,8 @@ SESSIONLESS_TYPES = frozenset({"profile", "agent_skill"})
 
 
 _NO_OPTIONS: Final = {
-    "query", "scopes", "conversation_id", "session_ids", "agent_id", "reader", "filters", "with_hidden", "began_at",
-    "include_profile", "enable_llm_rerank", "context", "now", "as_of", "zone",
+    "query", "scopes", "conversation_id", "session_ids", "read_from", "agent_id", "reader", "filters", "with_hidden",
+    "began_at", "include_profile", "enable_llm_rerank", "context", "now", "as_of", "zone",
 }  # fmt: skip
 OPTIONS: Final = tuple(one.name for one in fields(SearchCommand) if one.name not in _NO_OPTIONS)
 """Names of the fields that the search lab offers and the search log keeps; the API has fields of these names."""
@@ -142,7 +142,8 @@ def scope_requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRe
 
     A scope without sessions is omitted: an empty list must never become an unfiltered search.
     """
-    began_at = time.monotonic()
+    began_at, conversation = time.monotonic(), command.conversation_id
+    read_from = () if conversation is None else (f"chat:{conversation}", conversation)
     sessions: dict[Scope, tuple[str, ...] | None] = {}
     if "current_chat" in command.scopes and command.conversation_id is not None:
         sessions["current_chat"] = (f"chat:{command.conversation_id}",)
@@ -154,6 +155,7 @@ def scope_requests(owner: Owner, command: SearchCommand) -> dict[Scope, SearchRe
         scope: replace(
             command,
             session_ids=session_ids,
+            read_from=read_from,
             include_profile=command.include_profile and command.as_of is None and scope == next(iter(sessions)),
             began_at=began_at,
         )

@@ -87,7 +87,7 @@ def _owned(request: Visit, row: int) -> Session:
 
 
 def _sessions_of(request: Visit) -> QuerySet[Session]:
-    own = Session.objects.filter(~IS_PURGED, user=request.link.user).select_related("user")
+    own = Session.objects.filter(~IS_PURGED, user=request.link.user, incognito_until=None).select_related("user")
     return own.exclude(kind=Session.Kind.RESOURCE)
 
 

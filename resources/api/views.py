@@ -24,7 +24,7 @@ from accounts.api.openapi import (
     request_body,
     success,
 )
-from accounts.api.preconditions import conditional, etag_of, if_unchanged, with_etag
+from accounts.api.preconditions import conditional, if_unchanged, with_etag
 from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
 from accounts.audit import Actor
 from accounts.bound_keys import app_of
@@ -33,6 +33,7 @@ from accounts.scopes import ACCOUNT, FILES
 from core.errors import InvalidInput, UnsupportedType, existing
 from core.localization import language_headers, language_of, localized
 from core.messages import Translatable as _
+from core.preconditions import etag_of
 from core.rest import JsonParser, parse, parse_query
 from core.times import isoformat, isoformat_or_none
 from remote import queries as remote

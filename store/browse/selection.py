@@ -15,7 +15,7 @@ from store import attributes, cover
 from store.browse import word_condition
 from store.categories import TABS
 from store.ledger import Override
-from store.models import IN_LIVE_SESSION, Memory, State
+from store.models import IN_LIVE_SESSION, NOT_INCOGNITO, Memory, State
 from store.states import IS_IN_TRASH
 from store.table import visible
 from store.types import MemoryType
@@ -147,7 +147,7 @@ def unindexed_rows_of(selection: Selection, *, begins_with_words: bool = False) 
 
 def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet[Memory]:
     is_live = Q(state=_STATES.get(selection.mark or "", State.LIVE))
-    state = IN_LIVE_SESSION & (~is_live if selection.in_trash else is_live)
+    state = IN_LIVE_SESSION & NOT_INCOGNITO & (~is_live if selection.in_trash else is_live)
     if selection.mark in _STATES:
         state &= ~Q(state=State.LIVE)  # by which the database knows the index of the trash
     elif selection.mark == "covered":

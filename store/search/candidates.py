@@ -69,7 +69,7 @@ def find_similar_notes(owner: Owner, text: str, agent_id: str) -> SimilarNotes:
     """
     words = read(text).words
     terms = list(dict.fromkeys(words))[:MAX_TERMS]
-    seen = snapshot.read(owner, terms, keyword.prefix_of(owner))
+    seen = snapshot.read(owner, terms, keyword.prefix_of(owner), read_from=None)
     lengths = seen.facts["length"]
     own = manual_mask(seen) & agent_mask(seen, {agent_id})
     matched = np.bincount(seen.postings.documents, minlength=len(seen.facts))  # terms in each memory

@@ -56,7 +56,9 @@ def _candidates(memory: StoredMemory, words: Sequence[str]) -> list[int] | None:
     file besides.
     """
     terms = list(dict.fromkeys(words))[:MAX_TERMS]
-    seen = snapshot.read(memory.owner, terms, keyword.prefix_of(memory.owner), with_hidden=True, left_out=())
+    seen = snapshot.read(
+        memory.owner, terms, keyword.prefix_of(memory.owner), with_hidden=True, left_out=(), read_from=None
+    )
     if seen.lacks_entries:
         return None
     lengths = seen.facts["length"]

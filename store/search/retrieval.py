@@ -171,6 +171,7 @@ def _ranker(
         space=space,
         with_hidden=at is not None or requests[0].with_hidden,
         left_out=left_out if at is None else cover.ALONE,
+        read_from={one for request in requests for one in request.read_from},
     )
     ranked_by = _ranker_by_few_terms if at is None else _ranker_by_all_terms
     if at is not None:

@@ -35,6 +35,7 @@ Numbers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
 _STATISTICS, _FACTS, _POSTINGS, _HIDDEN, _PENDING, _CLOSED, _SESSIONS, _PROFILE, _VECTORS, _SPACE = range(10)
+_INCOGNITO: Final = 10
 _OWNED: Final = "user_id = %s AND app_id = %s AND project_id = %s"
 _IS_EXCLUDED: Final = (
     "is_indexed AND (NOT (state = 'live') OR memory_type = 'unprocessed_message' OR memory_type = 'profile')"
@@ -51,6 +52,8 @@ _BASE_PARTS: Final = f"""
         FROM store_memory WHERE {_OWNED} AND {_IS_EXCLUDED} GROUP BY {_EXCLUDED_PART}
     UNION ALL SELECT {_CLOSED}, 0, 0, NULL, {{ids}}, NULL, NULL
         FROM store_session WHERE {_OWNED} AND NOT (state = 'live')
+    UNION ALL SELECT {_INCOGNITO}, id, 0, session_id, NULL, NULL, NULL
+        FROM store_session WHERE {_OWNED} AND incognito_until IS NOT NULL AND NOT (state = 'purged')
 """
 _POSTINGS_PART: Final = f" UNION ALL SELECT {_POSTINGS}, number, 0, NULL, docs, NULL, NULL FROM ({{found}}) found"
 _SESSIONS_PART: Final = f" UNION ALL SELECT {_SESSIONS}, id, 0, session_id, NULL, NULL, NULL FROM store_session"
@@ -138,30 +141,44 @@ def read(
     space: Serving | None = None,
     with_hidden: bool = False,
     left_out: Collection[int] | None = None,
+    read_from: Collection[str] | None = (),
 ) -> Snapshot:
     """Read a snapshot with the postings of `terms`, these sessions (None: all) and the vectors of `space`.
 
-    `left_out` are kinds of memories (`store.cover`), by default those that are not shown.
+    What incognito sessions hold is in it only if `read_from` names them (None: all). `left_out` are kinds of memories
+    (`store.cover`), by default those that are not shown.
     Raises: `EmbeddingSpaceChanged`.
     """
     values = _values(owner, [prefix + term for term in terms], sessions, space)
     wanted: Literal["none", "some", "all"] = "all" if sessions is None else "some" if sessions else "none"
     statement = _statement(connection.vendor, bool(terms), wanted, space is not None)
-    parts: list[list[Any]] = [[] for _ in range(_SPACE + 1)]
+    parts: list[list[Any]] = [[] for _ in range(_INCOGNITO + 1)]
     for row in sql.rows(statement, values):
         parts[row[0]].append(row)
     if space is not None and not parts[_SPACE]:
         raise EmbeddingSpaceChanged
     if any(row[2] != LAYOUT for row in parts[_FACTS]):
         fact_pages.rebuild(owner, if_outdated=True)
-        return read(owner, terms, prefix, sessions=sessions, space=space, with_hidden=with_hidden, left_out=left_out)
+        return read(
+            owner,
+            terms,
+            prefix,
+            sessions=sessions,
+            space=space,
+            with_hidden=with_hidden,
+            left_out=left_out,
+            read_from=read_from,
+        )
+    if read_from is None:
+        parts[_INCOGNITO].clear()
+    parts[_INCOGNITO] = [row for row in parts[_INCOGNITO] if row[3] not in (read_from or ())]
     return _snapshot(owner, parts, with_hidden=with_hidden, left_out=cover.left_out() if left_out is None else left_out)
 
 
 def _values(owner: Owner, terms: Sequence[str], sessions: Collection[str] | None, space: Serving | None) -> list[Any]:
     """Return the parameters of `_statement`."""
     owned = owner_values(owner)
-    values: list[Any] = owned * 4
+    values: list[Any] = owned * 5
     if terms:
         values += VENDORS[connection.vendor].postings_values(terms)
     if sessions is None or sessions:
@@ -194,6 +211,8 @@ def _snapshot(
     if facts["cover"].any():  # without a remote, all are plain
         facts = facts[~np.isin(facts["cover"], list(left_out))]
     closed = parse_ids(map(_list_of, () if with_hidden else parts[_CLOSED]))
+    if parts[_INCOGNITO]:
+        closed = np.concatenate([closed, [row[1] for row in parts[_INCOGNITO]]])
     hidden = parse_ids(map(_list_of, parts[_PROFILE] if with_hidden else [*parts[_HIDDEN], *parts[_PROFILE]]))
     if len(closed) and len(facts):
         facts = facts[~np.isin(facts["session"], closed)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import io
+import zipfile
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,23 +12,27 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import IdempotencyKey
+from accounts.models import IdempotencyKey, MemoryUser
 from core.errors import EngineUnavailable
 from engines.embedded.extraction import due_extractions
 from engines.registry import get_engine
 from memories.models import LoggedSearch, Tombstone
 from memories.services import search_log
-from operations import tasks
+from operations import person_export, tasks
 from operations.cleanup import incognito
 from remote.models import OutboxEntry
 from resources.models import Attachment
 from store.models import Memory, PendingEmbedding, Session
 from store.types import Owner
 from store.vectors import fill
+from tests.agents.mcp.test_tools import Agent
 from tests.conftest import Person
 from tests.memories.calls import call
+from tests.portal.visits import visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -183,3 +189,39 @@ def test_the_search_log_has_no_words_of_it(alice: Person, settings: Any, convers
     call(alice, "post", "/memories/search", query="tea", conversation_id="other")
     search_log.write()
     assert set(LoggedSearch.objects.values_list("query", flat=True)) == {"", "tea"}
+
+
+def test_only_the_session_itself_finds_its_texts(alice: Person, admin_client: Client) -> None:
+    add(alice, f"I like {WORD}.", incognito=True)
+    add(alice, "I like tea.", session_id="chat:open")
+    call(alice, "post", "/memories", status=201, text=f"Likes {WORD}", session_id=SESSION)
+    row = Memory.objects.filter(text__contains=WORD).latest("pk")
+
+    def found(**fields: Any) -> list[str]:
+        answer = call(alice, "post", "/memories/search", query=f"Who likes {WORD}?", min_relevance=0, **fields)
+        return sorted(one["text"] for one in answer["results"])
+
+    assert f"I like {WORD}." in found(conversation_id="secret")
+    assert f"I like {WORD}." in found(conversation_id="secret", scope=["current_chat"])
+    assert f"I like {WORD}." in found(conversation_id=SESSION, scope=["all_user_memory"])
+    now = timezone.now().isoformat()
+    for fields in ({}, {"conversation_id": "open"}, {"as_of": now}, {"filters": {"session_id": SESSION}}):
+        assert WORD not in str(found(scope=["all_user_memory"], **fields)), fields
+    assert WORD not in str(call(alice, "get", "/memories"))
+    assert WORD in str(call(alice, "get", "/memories", session_id=SESSION))
+    agent = Agent(alice)
+    for name, arguments in (
+        ("memory_search", {"query": WORD}),
+        ("memory_list", {}),
+        ("memory_context", {"query": f"Who likes {WORD}?"}),
+        ("memory_context", {}),
+    ):
+        assert WORD not in str(agent.call(name, **arguments)).replace(f"Who likes {WORD}?", ""), name
+    here = visit(alice)
+    for path in ("", "conversations", f"?q={WORD}", f"memories/forget?q={WORD}"):
+        assert f"ikes {WORD}" not in here.get(f"/portal/{path}"), path
+    assert WORD not in admin_client.get(reverse("console:memories")).content.decode()
+    user = MemoryUser.objects.get(pk=alice.user_pk)
+    packed = zipfile.ZipFile(io.BytesIO(b"".join(person_export.export(user, person_export.Words.now(user.user_id)))))
+    assert not [name for name in packed.namelist() if WORD.encode() in packed.read(name)]
+    call(alice, "get", f"/memories/{row.memory_id}")
