@@ -23,7 +23,7 @@ from django.db.models import Count, Q
 from django.utils import timezone
 
 from accounts.audit import Actor, record
-from accounts.models import MemoryUser
+from accounts.models import AuditEvent, MemoryUser
 from core.errors import Conflict, InvalidInput, NotFound
 from core.events import EventType, publish
 from core.messages import Translatable as _
@@ -749,4 +749,7 @@ class _Decider:
                 detail[f"{kind}_ids"] = ids
             action = f"{kind}.{verb}"
             record(self.actor, action, subject_id, user_id=self.owner.user_id, detail=detail)
-            publish(EVENTS[action], self.owner.user_pk, **self.owner.scope, **{f"{kind}_ids": ids})
+            named = {f"{kind}_ids": ids}
+            publish(EVENTS[action], self.owner.user_pk, **self.owner.scope, **named)
+            if action == "memory.override" and self.actor.kind == AuditEvent.ActorKind.PERSON:
+                publish("memory.corrected_by_user", self.owner.user_pk, **self.owner.scope, **named)

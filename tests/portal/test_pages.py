@@ -14,9 +14,11 @@ import pytest
 from accounts import services
 from accounts.audit import Actor, record
 from accounts.models import MemoryUser
+from core.events import changed
 from memories.models import Tombstone
 from store.models import Memory, Session
 from tests.conftest import Person
+from tests.memories.calls import call
 from tests.portal.visits import Visit, visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -118,7 +120,20 @@ def test_correct_and_undo(here: Visit, alice: Person) -> None:
     path = f"/portal/memories/{memory.pk}"
     assert here.post(f"{path}/correct", text=" ", before=memory.text).status_code == 422
     assert here.post(f"{path}/correct", text="x", before="other").status_code == 409
-    assert here.post(f"{path}/correct", text="Alice lives in Nice.", before=memory.text).status_code == 302
+    events: list[tuple[str, Any]] = []
+
+    def note_event(event_type: str, data: Any, **_: Any) -> None:
+        events.append((event_type, data.get("memory_ids")))
+
+    changed.connect(note_event)
+    try:
+        assert here.post(f"{path}/correct", text="Alice lives in Nice.", before=memory.text).status_code == 302
+        call(alice, "patch", f"/memories/{memory.memory_id}", override_text="Alice lives in Nice.")
+    finally:
+        changed.disconnect(note_event)
+    corrected = [("memory.overridden", [memory.memory_id]), ("memory.corrected_by_user", [memory.memory_id])]
+    assert events[:2] == corrected
+    assert "memory.corrected_by_user" not in [name for name, _ids in events[2:]]
     page = here.get(path)
     assert "Alice lives in Nice." in page
     assert "Before your correction" in page
