@@ -32,6 +32,8 @@ logger = logging.getLogger("memory_gateway.accounts")
 DEFAULT_GRACE = timedelta(hours=24)
 MAX_GRACE = timedelta(days=30)
 MAX_LIFETIME = timedelta(days=3650)
+MAX_BROWSER_LIFETIME = timedelta(hours=1)
+"""The longest time for which a key works that a browser gets."""
 MAX_LABEL_CHARS = 100
 MAX_LIVE_KEYS = 100
 MAX_DEAD_KEYS = 100

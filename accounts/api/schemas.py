@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from accounts.controls import TOPICS
 from accounts.models import MAX_NEVER_WORD_CHARS, MAX_NEVER_WORDS
-from accounts.services import DEFAULT_GRACE, MAX_GRACE, MAX_LABEL_CHARS
+from accounts.services import DEFAULT_GRACE, MAX_BROWSER_LIFETIME, MAX_GRACE, MAX_LABEL_CHARS
 from core import ids
 from core.ids import Name
 from core.messages import Translatable as _
@@ -136,6 +136,12 @@ class IssueKeyBody(AuthenticatedBody):
         "", max_length=MAX_LABEL_CHARS, description="A name that tells this key from others.", examples=["laptop"]
     )
     expires_at: Moment | None = Field(None, description="When the key expires, within ten years. Absent: never.")
+    expires_in: Annotated[int, Field(ge=1, le=int(MAX_BROWSER_LIFETIME.total_seconds())), WHOLE] | None = Field(
+        None,
+        description="Seconds until the key expires, in the place of `expires_at`: for a key that a browser gets, which "
+        "must have `scopes`.",
+        examples=[None],
+    )
     scopes: list[KeyScope] | None = Field(
         None,
         min_length=1,

@@ -1,8 +1,9 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -18,8 +19,21 @@ from accounts.audit import Actor
 from accounts.models import UserKey
 from accounts.scopes import CONTROLS
 from accounts.services import IssuedKey
+from core.errors import InvalidInput
+from core.messages import Translatable as _
 from core.rest import parse, parse_query
 from core.times import isoformat, isoformat_or_none
+
+
+def _end_of(body: schemas.IssueKeyBody) -> datetime | None:
+    """Return when a new key expires. Raises: `InvalidInput` for a key of a browser without scopes."""
+    if body.expires_in is None:
+        return body.expires_at
+    if body.expires_at is not None:
+        raise InvalidInput.of_field("expires_in", _("cannot be combined with expires_at: send one of them"))
+    if body.scopes is None:
+        raise InvalidInput.of_field("scopes", _("is required with expires_in: name what the page may do"))
+    return timezone.now() + timedelta(seconds=body.expires_in)
 
 
 @extend_schema(tags=["users"])
@@ -71,13 +85,16 @@ class KeyViewSet(ViewSet):
     )
     @idempotent(in_transaction=True, id_field="key_id")
     def create(self, request: Request) -> Response:
-        """Create a further API key for the caller, for example for another device. At most 100 keys are valid."""
+        """Create a further API key for the caller, for example for another device. At most 100 keys are valid.
+
+        A page that calls the API from a browser gets one with `scopes` and `expires_in`, of at most an hour.
+        """
         body = parse(schemas.IssueKeyBody, request.data)
         principal = caller(request)
         issued = services.issue_key(
             principal.user_pk,
             label=body.label,
-            expires_at=body.expires_at,
+            expires_at=_end_of(body),
             granted=body.scopes,
             app_id=body.app_id or "",
             agent_id=body.agent_id or "",

@@ -904,6 +904,8 @@ export interface paths {
         /**
          * Create an API key
          * @description Create a further API key for the caller, for example for another device. At most 100 keys are valid.
+         *
+         *     A page that calls the API from a browser gets one with `scopes` and `expires_in`, of at most an hour.
          */
         post: operations["issue_key"];
         delete?: never;
@@ -2914,6 +2916,12 @@ export interface components {
              */
             expires_at?: string | null;
             /**
+             * Expires In
+             * @description Seconds until the key expires, in the place of `expires_at`: for a key that a browser gets, which must have `scopes`.
+             * @example null
+             */
+            expires_in?: number | null;
+            /**
              * Scopes
              * @description What the key may do. `search`: read memories and profiles. `add`: store. `decide`: change, delete and restore. `files`: read, upload and delete files. `controls`: read and tighten controls. Keys with scopes manage no keys and webhooks. Absent: everything but `controls`.
              */
@@ -3998,7 +4006,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone" | "user.paused" | "user.resumed")[] | null;
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone" | "memory.corrected_by_user" | "user.paused" | "user.resumed")[] | null;
             /**
              * Is Enabled
              * @description False stops deliveries: events of this time are not reported, pending deliveries wait.
@@ -6747,7 +6755,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone" | "user.paused" | "user.resumed")[];
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone" | "memory.corrected_by_user" | "user.paused" | "user.resumed")[];
         };
         /**
          * WebhookDeliveryPage

@@ -144,6 +144,37 @@ def test_an_expired_key_is_refused_from_that_second_on(alice: Person) -> None:
     assert send(limited, "get", "/memories", {}).status_code == 401
 
 
+def test_a_key_of_a_browser_lasts_an_hour_at_most_and_ends_at_once(alice: Person) -> None:
+    def make(**body: Any) -> Any:
+        return alice.client.post("/users/me/keys", body, "application/json")
+
+    for body, field in (
+        ({"expires_in": 60}, "scopes"),
+        ({"expires_in": 3601, "scopes": ["search"]}, "expires_in"),
+        ({"expires_in": 0, "scopes": ["search"]}, "expires_in"),
+        ({"expires_in": 60, "expires_at": "2099-01-01T00:00:00Z", "scopes": ["search"]}, "expires_in"),
+    ):
+        answer = make(**body)
+        assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field), answer.content
+    issued = make(expires_in=3600, scopes=["search", "decide"]).json()
+    key = UserKey.objects.get(pk=issued["key_id"])
+    assert key.expires_at is not None
+    assert timedelta(minutes=59) < key.expires_at - timezone.now() <= timedelta(hours=1)
+    browser = Client(headers={"Authorization": f"Bearer {issued['user_key']}", "Origin": "https://app.example.org"})
+    assert browser.get("/memories").status_code == 200
+    for method, path, body in (
+        ("post", "/users/me/keys", {}),
+        ("post", "/users/me/keys/rotate", {"grace_seconds": 0}),
+        ("post", "/portal-links", {}),
+        ("put", "/users/me/controls", {"paused": []}),
+        ("post", "/memories/add", {"session_id": "s", "messages": []}),
+        ("delete", f"/users/{alice.user_id}", {}),
+    ):
+        assert getattr(browser, method)(path, body, "application/json").status_code == 403, path
+    alice.client.delete(f"/users/me/keys/{issued['key_id']}")
+    assert browser.get("/memories").status_code == 401
+
+
 def test_creating_a_user_again_returns_no_limited_key(alice: Person) -> None:
     key_of(alice, "search")
     assert services.create_user("alice", actor=ACTOR).plaintext == alice.user_key

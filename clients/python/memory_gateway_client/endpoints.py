@@ -710,6 +710,7 @@ class Keys(Group[S]):
         *,
         label: str | None = None,
         expires_at: datetime | None = None,
+        expires_in: int | None = None,
         scopes: Sequence[str] | None = None,
         app_id: str | None = None,
         agent_id: str | None = None,
@@ -719,7 +720,14 @@ class Keys(Group[S]):
             "POST",
             "/users/me/keys",
             parsed_as(models.NewKey),
-            body={"label": label, "expires_at": expires_at, "scopes": scopes, "app_id": app_id, "agent_id": agent_id},
+            body={
+                "label": label,
+                "expires_at": expires_at,
+                "expires_in": expires_in,
+                "scopes": scopes,
+                "app_id": app_id,
+                "agent_id": agent_id,
+            },
             is_keyed=True,
         )
 

@@ -142,6 +142,7 @@ EventType = Literal[
     "memory.restored",
     "memory.overridden",
     "memory.override_undone",
+    "memory.corrected_by_user",
     "user.paused",
     "user.resumed",
 ]
