@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
             for verdict in _verdicts(system, files, options.limit):
                 for measure, value in verdict.values.items():
                     means[verdict.section, measure][system].append(value)
-                print(json.dumps({"system": system, **verdict._asdict()}, ensure_ascii=False), file=output)
+                print(json.dumps({"system": system, **verdict._asdict()}, ensure_ascii=False), file=output, flush=True)
     _print_table(means)
     is_kept = _print_returns()
     for path in [*files, options.output]:
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks scoreboard", description=__doc__)
     parser.add_argument("--data", type=Path, action="append", help="a file or folder of questions")
-    parser.add_argument("--limit", type=int, help="questions of each file, and cases of each kind and part")
+    parser.add_argument("--limit", type=int, help="cases of each kind and part; default: all")
     parser.add_argument("--output", type=Path, default=PROJECT / "build" / "scoreboard.jsonl")
     options = parser.parse_args(arguments)
     options.data = options.data or [_DATA]
@@ -82,7 +82,7 @@ def _verdicts(system: str, files: Sequence[Path], limit: int | None) -> Iterator
 
 def _of(create: Create, files: Sequence[Path], limit: int | None) -> Iterator[Verdict]:
     for file in files:
-        yield from _retrieval(create, file, limit)
+        yield from _retrieval(create, file)
     for kind in KINDS:
         for part in PARTS:
             for number, (_case, shown) in enumerate(judge_cases(create, kind, part, limit)):
@@ -90,9 +90,8 @@ def _of(create: Create, files: Sequence[Path], limit: int | None) -> Iterator[Ve
     yield from _poisoning(create("poisoned"))
 
 
-def _retrieval(create: Create, file: Path, limit: int | None) -> Iterator[Verdict]:
+def _retrieval(create: Create, file: Path) -> Iterator[Verdict]:
     questions = load(file)
-    del questions.questions[limit:]
     asked = {question.user for question in questions.questions}
     users = {}
     for number, user in enumerate(sorted(asked)):
