@@ -151,7 +151,7 @@ def edited(rows: Collection[int]) -> set[int]:
 
 def originals(override_ids: Iterable[str]) -> dict[str, str]:
     """Return the original texts by the ids of their overrides, except those that are never remembered."""
-    found = Override.objects.filter(pk__in=list(override_ids)).values_list("override_id", "original_text", "user")
+    found = Override.objects.filter(pk__in=list(override_ids)).values_list("override_id", "original_text", "user_id")
     by_user: dict[UUID, dict[str, str]] = defaultdict(dict)
     for override_id, text, user_pk in found:
         by_user[user_pk][override_id] = text

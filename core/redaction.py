@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-KINDS: Final = ("cards", "secrets", "emails", "phones")
+KINDS: Final[tuple[str, ...]] = ("cards", "secrets", "emails", "phones")
 """The values of `MEMORY_GATEWAY_REDACT`."""
 _NAME_OF: Final = {"cards": "card", "secrets": "secret", "emails": "email", "phones": "phone"}
 

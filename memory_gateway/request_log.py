@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlencode
 import orjson
 
 from core.logs import REDACTED, is_secret_name, redact, redact_text
-from core.times import isoformat
 from core.redaction import masked_data
+from core.times import isoformat
 
 logger = logging.getLogger("memory_gateway.api")
 

@@ -29,6 +29,7 @@ from core.errors import (
 from core.ids import check_name
 from core.messages import Translatable as _
 from core.network.url_policy import AddressPolicy, BadAddress, NotAllowed, check_uri
+from core.redaction import masked_data
 from core.zones import offset_minutes
 from documents import mime_types
 from documents.mime_types import ContentType
@@ -37,7 +38,7 @@ from documents.sniff import HEAD_BYTES, TypeMismatch, sniff
 from engines.registry import get_engine, local_engine
 from memories.services import files, incognito
 from memories.services.files import InlineFile
-from memories.services.hygiene import is_visible, masked_data, own_data, own_text
+from memories.services.hygiene import is_visible, own_data, own_text
 from memories.services.lookup import require_open, require_own_session
 from memories.services.resends import Said, find_resent
 from memories.services.zones import zone_of_user

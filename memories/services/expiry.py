@@ -12,8 +12,8 @@ from accounts.models import MemoryUser
 from core.errors import InvalidInput
 from core.labels import MAX_TAG_CHARS
 from core.messages import Translatable as _
+from core.redaction import masked
 from memories.services import decisions
-from memories.services.hygiene import masked
 from store import expiry
 from store.categories import CATEGORIES
 from store.expiry import OF_TAG

@@ -24,10 +24,11 @@ from core.ids import check_name
 from core.messages import Translatable as _
 from core.persistence.checked_rows import check_row
 from core.persistence.database_errors import database_errors
+from core.redaction import masked
 from core.times import to_ms
 from memories.services import decisions, lookup
 from memories.services.decisions import OverrideValues
-from memories.services.hygiene import is_visible, masked, own_data, own_text
+from memories.services.hygiene import is_visible, own_data, own_text
 from memories.services.lookup import MemoryRef, check_expiry, require_open, require_own_session
 from memories.services.zones import offset_of, zone_of_user
 from store import browse, expiry, sessions, writes

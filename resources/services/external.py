@@ -65,9 +65,8 @@ def register(principal: Principal, registration: Registration) -> Resource:
     is in the trash, `Paused`, `NotKept` for its names.
     """
     require_not_paused(principal.user_pk, "files")
-    named = [registration.filename, registration.title, registration.description, registration.source_uri]
-    named.append(registration.labels)
-    require(principal.user_pk, Offer("files", others=tuple(texts_in(named))))
+    names = [registration.filename, registration.title, registration.description, registration.source_uri]
+    require(principal.user_pk, Offer("files", others=tuple(texts_in([*names, registration.labels]))))
     policy, errors = AddressPolicy.from_settings(), []
     for name, uri in (("source_uri", registration.source_uri), ("ingest_uri", registration.ingest_uri)):
         try:
