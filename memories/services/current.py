@@ -6,7 +6,6 @@ newer one replaces an older one. This module says which sources may replace whic
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from typing import Final, NamedTuple
 
 from django.utils import timezone
@@ -16,7 +15,7 @@ from store.text import dates
 from store.text.normalize import fold
 from store.text.slots import Link, Statement, link_of
 from store.text.statements import is_about_first, is_about_past, statements
-from store.text.succession import doubts, follows
+from store.text.succession import follows, gives_way, may_be_replaced, may_replace
 from store.text.times import query_times
 from store.types import PARTICIPANT_CATEGORY, Hit
 
@@ -62,7 +61,7 @@ def put_current_first(found: Sequence[ScopedHit], command: SearchCommand) -> lis
         else:
             _put(order, newest_first)
     if not is_past:
-        _put_statement_first(order, said, command.query)
+        _put_statement_first(order, marked, said, command)
     return [marked[place] for place in order]
 
 
@@ -91,12 +90,14 @@ def _names_time(command: SearchCommand) -> bool:
 def _replacements(said: Sequence[_Said], question: str) -> list[_Replacement]:
     """Return for each hit the newest hit that replaces it, if there is one."""
     newest: dict[int, _Replacement] = {}
-    for first, second in combinations(said, 2):
-        if (one := _replacement(first, second, question)) and (
-            one.older.place not in newest
-            or one.newer.item.hit.created_at_ms > newest[one.older.place].newer.item.hit.created_at_ms
-        ):
-            newest[one.older.place] = one
+    told = sorted(
+        (one for one in said if one.statements or may_be_replaced(question, one.item.hit.text)),
+        key=lambda one: one.item.hit.created_at_ms,
+    )
+    for place, newer in enumerate(told):
+        if newer.statements or may_replace(question, newer.item.hit.text):
+            found = (_replacement(older, newer, question) for older in told[:place])
+            newest |= {one.older.place: one for one in found if one}
     return list(newest.values())
 
 
@@ -131,14 +132,11 @@ def _speaker_of(hit: Hit) -> str:
     return hit.sender_id if _is_of_participant(hit) else ""
 
 
-def _replacement(first: _Said, second: _Said, question: str) -> _Replacement | None:
+def _replacement(older: _Said, newer: _Said, question: str) -> _Replacement | None:
     """Return how the newer of two hits replaces the older one, None for two that have nothing in common."""
-    if first.speaker != second.speaker:
+    if older.speaker != newer.speaker or newer.strength < older.strength or older.item.hit.is_kept:
         return None
-    older, newer = sorted((first, second), key=lambda one: one.item.hit.created_at_ms)
-    if older.item.hit.created_at_ms == newer.item.hit.created_at_ms or older.item.hit.is_kept:
-        return None
-    if newer.strength < older.strength:
+    if older.item.hit.created_at_ms == newer.item.hit.created_at_ms:
         return None
     links = [link for new in newer.statements for old in older.statements if (link := link_of(old, new))]
     if not links and (one := follows(question, older.item.hit.text, newer.item.hit.text)):
@@ -185,22 +183,30 @@ def _past_first(newest_first: list[int], query: str) -> list[int]:
     return [*newest_first[1:], newest_first[0]]
 
 
-def _put_statement_first(order: list[int], said: Sequence[_Said], question: str) -> None:
-    """Put an older statement before the first hit, if this one asks, doubts or plans about the same."""
-    of_place = {one.place: one for one in said}
-    if not order or (first := of_place.get(order[0])) is None:
+def _put_statement_first(
+    order: list[int], found: Sequence[ScopedHit], said: Sequence[_Said], command: SearchCommand
+) -> None:
+    """Put a statement before a first hit that doubts or plans about the same, is of others, or has a weaker source."""
+    if not order:
         return
+    of_place = {one.place: one for one in said}
+    first, known = found[order[0]], of_place.get(order[0])
+    strength = known.strength if known else _NO_SOURCE
     for place in order[1:_FIRST_RESULTS]:
-        if (other := of_place.get(place)) and _is_doubted(other, first, question):
+        other = of_place.get(place)
+        if other is None or other.strength < strength or first.hit.is_passage:
+            continue
+        if any(link.memory_id == first.hit.memory_id for link in found[place].links):
+            continue
+        is_weaker = other.strength >= _USER and strength < _IMPORT
+        if not is_weaker and (
+            known is None or other.speaker != known.speaker or other.item.hit.created_at_ms >= first.hit.created_at_ms
+        ):
+            continue
+        if gives_way(command.query, first.hit.text, other.item.hit.text, is_weaker=is_weaker):
             order.remove(place)
             order.insert(0, place)
             return
-
-
-def _is_doubted(older: _Said, newer: _Said, question: str) -> bool:
-    if older.speaker != newer.speaker or older.item.hit.created_at_ms >= newer.item.hit.created_at_ms:
-        return False
-    return doubts(question, older.item.hit.text, newer.item.hit.text)
 
 
 def _put(order: list[int], wanted: Sequence[int]) -> None:

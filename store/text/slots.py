@@ -104,7 +104,7 @@ _COMPOUND_HEADS = (
     "code", "nummer", "passwort", "adresse", "befehl", "frist", "leiter",
     "leiterin", "farbe", "gebühr", "limit", "preis",
     "grenze", "密码",
-    "号码", "端口", "地址", "版本", "命令", "负责人", "上限", "颜色", "价格",
+    "状态", "号码", "端口", "地址", "版本", "命令", "负责人", "上限", "颜色", "价格",
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from core.patterns import lazy_pattern
 from store.text import questions_en, statements_de, statements_en, statements_zh
-from store.text.slots import FRAME, SPEAKER, Slot, Statement
+from store.text.slots import FRAME, GROUP, SPEAKER, Slot, Statement
 
 MAX_CHARS: Final = 600
 MAX_HAN_CHARS: Final = 200
@@ -145,6 +145,8 @@ def statements(text: str) -> tuple[Statement, ...]:
 @lru_cache(maxsize=16_384)
 def _statements(text: str) -> tuple[Statement, ...]:
     text = text.replace("\u2019", "'")
+    if "=" in text and (setting := _SETTING.fullmatch(text.strip())):
+        return (Statement(setting["name"].lower(), GROUP, setting["value"], "change"),)
     words = set(text.lower().split())
     if words.isdisjoint(_TRIGGERS) and ": " not in text and (text.isascii() or not _HAN_TRIGGER.search(text)):
         return ()
@@ -162,6 +164,9 @@ def _statements(text: str) -> tuple[Statement, ...]:
             if said and not language.is_doubtful(sentence):
                 found |= dict.fromkeys(said)
     return () if found and language.is_fiction(text) else tuple(found)
+
+
+_SETTING = lazy_pattern(r"(?P<name>[A-Za-z][\w.-]+) ?= ?(?P<value>[^=\n]{1,60})")
 
 
 def _framed(sentence: str) -> Iterator[Statement]:

@@ -37,7 +37,7 @@ _DOUBT: Final = lazy_pattern(
 )
 _FICTION: Final = lazy_pattern(
     (
-        r"\b(?:scherz|witz|haha|lol|rollenspiel|spiel\w* (?:eine?|die) rolle|stell dir vor|tu so|übersetze|roman"
+        r"\b(?:scherz|witz|(?:ha){2,}|lol|rollenspiel|spiel\w* (?:eine?|die) rolle|stell dir vor|tu so|übersetze|roman"
         r"|gedicht|zitat|beispielsatz|schreib\w* (?:eine?n?|mir))\b"
     ),
     I,

@@ -56,10 +56,10 @@ _DOUBT = lazy_pattern(
     I,
 )
 _FICTION = lazy_pattern(
-    r"\b(?:jk|just kidding|kidding|lol|haha|role-?play|pretend|imagine|let's play|you are (?:a|an|my)|act as|in"
+    r"\b(?:jk|just kidding|kidding|lol|(?:ha){2,}|role-?play|pretend|imagine|let's play|you are (?:a|an|my)|act as|in"
     r" character|lyrics"
     r"|short story|novel|screenplay|fictional|hypothetical(?:ly)?|translate|proofread|rewrite|april fools?|joke"
-    r"|sarcasm|/s"
+    r"|sarcasm|yeah,? (?:sure|right)|(?:on )?cloud nine|/s"
     r"|my character|reads(?=:)|as me(?=:)|dialogue|quote|the sentence|example sentence|write a|poem)\b",
     I,
 )

@@ -233,11 +233,15 @@ def question(text: str) -> Question:
         frozenset(_NUMBER.findall(text)),
         folded,
         not _OF_EVENT.search(folded) or is_about_past(text),
-        any(_SELF in names for _word, names in marks),
+        any(_SELF in names for _word, names in marks) or _FIRST_PERSON.search(folded) is not None,
         _beginnings(_words(folded)),
     )
 
 
+_FIRST_PERSON = lazy_pattern(
+    r"^\W*(?:a |de |en |em )?(?:donde|onde|que|cual|qual|cuanto|quanto|como)(?: \w+)? \w+(?:o|ia)\b"
+)
+"""Spanish and Portuguese questions whose verb alone says who asks: "¿dónde vivo?"."""
 _OF_EVENT = lazy_pattern(
     r"\b(?:did|have i|have we|had|can|why|describe|think|feel)\b|\bfor (?:her|him|them)\b|为什么|觉得|什么时候.+了"
 )
@@ -485,6 +489,8 @@ _BIAS: Final = -3.0
 _LIKELY: Final = 0.5
 _SURE: Final = 1.3
 """The least evidence for a link, and for one that may leave the older text out."""
+_CERTAIN: Final = 2.5
+"""Evidence beside which it matters little that a newer text lacks a word of the question."""
 _PRESUMED: Final = 1.5
 """Evidence that a question for what was before gives: that something changed."""
 _OF_CHANGE: Final = 2
@@ -493,13 +499,25 @@ _SHORT: Final = 40
 """Bytes from which on an older text counts as long."""
 
 
+def may_be_replaced(asked: str, older: str) -> bool:
+    """Return False if no newer text follows on one as the answer to a question."""
+    return question(asked).is_of_state and (old := said(older)) is not None and old.is_statement
+
+
+def may_replace(asked: str, newer: str) -> bool:
+    """Return False if a text follows on no other as the answer to a question."""
+    return question(asked).is_of_state and (new := said(newer)) is not None and new.is_plain and not new.is_temporary
+
+
 def follows(asked: str, older: str, newer: str) -> Link | None:
     """Return the link by which a newer text replaces an older one as the answer to a question, None for none.
 
     Signs for it and against it are weighed. One of low confidence only says which is to be read first.
     """
-    wanted = question(asked)
-    if not wanted.is_of_state or (old := said(older)) is None or (new := said(newer)) is None:
+    if not (may_be_replaced(asked, older) and may_replace(asked, newer)):
+        return None
+    wanted, old, new = question(asked), said(older), said(newer)
+    if old is None or new is None:
         return None
     if not _may_follow(wanted, old, new) or _is_of_another(wanted, old, new, older, newer):
         return None
@@ -511,9 +529,11 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     if not is_likely or not _is_of_one_subject(wanted, old, new, older, newer):
         return None
     relation = next(iter(sorted(wanted.topics & new.topics)), " ".join(sorted(wanted.words & new.words)) or "value")
-    is_of_speaker = old.others <= new.others | wanted.others
+    is_of_speaker = not old.others or bool(old.others & (new.others | wanted.others))
     is_sure = evidence >= _SURE and not (
-        signs["lacks a name"] or _OF_EVENT.search(wanted.text) or _is_of_other_thing(wanted, old, new)
+        signs["lacks a name"]
+        or _OF_EVENT.search(wanted.text)
+        or (evidence < _CERTAIN and _is_of_other_thing(wanted, old, new))
     )
     is_about_one = not _are_named_apart(older, newer, has_signal=bool(new.signal))
     if is_of_speaker and is_about_one and (is_sure or (is_single and _are_of_one_kind(old, new))):
@@ -523,8 +543,6 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
 
 def _may_follow(wanted: Question, old: Said, new: Said) -> bool:
     """Return True if a newer text states something about the same that the older one does not say."""
-    if not old.is_statement or not new.is_plain or new.is_temporary:
-        return False
     if not new.all_words - old.all_words - wanted.all_words or (not new.signal and old.all_words <= new.all_words):
         return False
     if not new.ends and new.words <= old.words:  # it says the same value again
@@ -598,10 +616,13 @@ def _is_of_other_topic(wanted: Question, old: Said, new: Said) -> bool:
     return bool(others) and any(one & old.topics and not one & new.topics for one in wanted.groups)
 
 
+_BREAK = lazy_pattern("[,;，；。]\\W*\\w")
+
+
 def _names_older_thing(wanted: Question, older: str, newer: str) -> bool:
     """Return True if a question names the subject of the older text, and the newer one has another: plan A, plan B."""
     (old, says_old), (new, says_new) = _subject(older), _subject(newer)
-    if not (says_old and says_new and old and new):
+    if not (says_old and says_new and old and new) or _BREAK.search(newer):
         return False
     if old[-1] != new[-1] if _HAN.search(older) else says_old != says_new:
         return False
@@ -657,15 +678,25 @@ def _share(wanted: Question, topics: frozenset[str], words: frozenset[str]) -> f
     return sum(found) / len(found) if found else 0.0
 
 
-def doubts(asked: str, older: str, newer: str) -> bool:
-    """Return True if a newer text does not state what a plain older one does: it asks, doubts or plans."""
-    if not question(asked).is_of_state:
+def gives_way(asked: str, first: str, other: str, *, is_weaker: bool = False) -> bool:
+    """Return True if another text states the answer, and the first one does not: it doubts, or is of other persons.
+
+    `is_weaker`: the first one has a weaker source.
+    """
+    wanted, told, stated = question(asked), said(first), said(other)
+    if not wanted.is_of_state or stated is None or not stated.is_statement:
         return False
-    old, new = said(older), said(newer)
-    if old is None or new is None or new.is_plain or not (old.is_plain and old.is_statement):
+    is_of_others = told is not None and told.others - wanted.others and stated.others <= wanted.others
+    is_doubt = told is not None and not told.is_plain and stated.is_plain
+    if is_weaker:
+        if not (wanted.is_of_speaker and stated.is_plain):
+            return False
+    elif not (is_doubt or is_of_others):
         return False
-    of_newer = _coverage(asked, newer)
-    return of_newer > 0 and _coverage(asked, older) >= max(of_newer, _LEAST_COVERAGE)
+    if told is not None and not (wanted.groups or wanted.words):
+        return not told.beginnings.isdisjoint(stated.beginnings)
+    of_first = _coverage(asked, first)
+    return (of_first > 0 or is_weaker) and _coverage(asked, other) >= max(of_first, _LEAST_COVERAGE)
 
 
 _LEAST_COVERAGE: Final = 0.5

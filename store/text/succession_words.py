@@ -13,7 +13,7 @@ TOPICS: Final = {
         moram$ morar$ morava$ mudei mudou mudar morando abito$ abita$ abitare$ trasferi casa$ woon verhui
         住 搬到 搬去 搬家 搬来 搬进 搬走 搬回 迁居 落户 定居 家在 城市 移居""",
     "address": """address$ mail$ adresse direccion endereco indirizzo adres$ street$ 地址 住址""",
-    "job": """job$ jobs$ work$ works$ working$ occupation profession living$ employ quit$ resign hired$ career$ position$
+    "job": """job$ jobs$ work$ works$ working$ occupation profession living$ employ quit$ resign my_notice$ hired$ career$ position$
         promoted$ retired$ laid$ unemployed$ beruf arbeit stelle$ kundig angestellt umgeschult trabaj empleo$ oficio$
         profesion puesto$ despid jubil travail metier$ emploi$ boulot$ embauch trabalh emprego$ profiss demit
         aposent lavor mestiere impiego werk$ werkt$ baan$ beroep
@@ -39,7 +39,7 @@ TOPICS: Final = {
         医生 大夫""",
     "boss": """boss manager supervisor report_to$ reports_to$ chef$ chefin vorgesetzt jefe$ jefa$ patron$ patronne superieur
         responsable chefe$ capo$ baas$ leidinggevende 老板 上司 领导 主管 经理""",
-    "rent": """rent$ miete mieterhohung alquiler$ loyer$ aluguel renda$ affitto$ huur$ 房租 租金""",
+    "rent": """rent$ miete mieterhohung alquiler$ loyer$ aluguel renda$ affitto$ huur$ 房租 租金 涨租 降租""",
     "landlord": """landlord landlady vermieter casero$ casera$ proprietaire senhorio locador huisbaas 房东""",
     "salary": """salary earn$ earns$ wage gehalt verdien lohn$ sueldo gano$ salario salaire gagne salar stipendio
         工资 薪 收入 赚 挣""",
@@ -87,7 +87,7 @@ CHANGES: Final = """
     promoted$ longer$ anymore$ instead$ gave$ dropped$ ditched$ sold$ bought$ cancel broke$ split$ divorced$ married$
     merged$ flipped$ enabled$ disabled$ rewrote$ rewrit rose$ fell$ grew$ scaled$ signed$ converted$ transferr transition
     handed$ shut$ flooded$ collapsed$ died$ adjusted$ adjust voted$ redrawn$ reshuffl rearranged$ install chopped$ hung$ stepped$
-    taken_over$ took_over$ put_into$ redone$ measured$ stuck$ made_me$ landed$ called_me$ calls_me$ found_a$ picked$ chose$ chosen$
+    taken_over$ took_over$ from_now$ from_today$ ab_sofort$ ab_jetzt$ my_notice$ put_into$ redone$ measured$ stuck$ made_me$ landed$ called_me$ calls_me$ found_a$ picked$ chose$ chosen$
     went_up went_down went_back went_vegan went_vegetarian went_from went_with hit$ finished$ stopped$ ended$ expired$ got$ joined$ started$ opened$ closed$ adopted$ rolled$ settled$ landed$
     jumped$ turned$ off$ over$ hired$ took$ trimmed$ dyed$ down_to$ up_to$ finally$ passed$ redid$ overhaul
     gewechselt wechsel umgezogen gezogen umzug gekundigt verschoben verschob verlegt geandert andert umgestiegen umgestellt

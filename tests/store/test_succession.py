@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store.text.slots import Slot
-from store.text.succession import asked_topics, doubts, follows, topics_of
+from store.text.succession import asked_topics, follows, gives_way, topics_of
 
 DENTIST = "Dr. Almond is my dentist."
 WHO = "Who's my dentist?"
@@ -133,10 +133,18 @@ def test_topics_find_what_shares_no_word_with_the_question() -> None:
         ("I want to switch to another dentist, Dr. Kettle.", True),
         ("Switched dentists, I go to Dr. Kettle on Mill Road now.", False),
         ("I might buy a bicycle.", False),
+        ("My sister's dentist is Dr. Kettle.", True),
     ],
 )
-def test_a_newer_text_that_asks_or_plans_about_the_same_doubts(newer: str, *, expected: bool) -> None:
-    assert doubts(WHO, DENTIST, newer) is expected
+def test_a_text_that_asks_plans_or_is_of_others_gives_way(newer: str, *, expected: bool) -> None:
+    assert gives_way(WHO, newer, DENTIST) is expected
+
+
+def test_a_text_of_a_weaker_source_gives_way_to_a_statement_of_the_speaker() -> None:
+    newer = "Your dentist is Dr. Kettle."
+    assert gives_way(WHO, newer, DENTIST, is_weaker=True)
+    assert not gives_way("Who is Ella's dentist?", newer, DENTIST, is_weaker=True)
+    assert not gives_way(WHO, newer, "Is Dr. Almond my dentist?", is_weaker=True)
 
 
 CATS, CAR, FAHRE = "How many cats do I have?", "What car do I drive?", "Welches Auto fahre ich?"
