@@ -686,7 +686,9 @@ def gives_way(asked: str, first: str, other: str, *, is_weaker: bool = False) ->
     wanted, told, stated = question(asked), said(first), said(other)
     if not wanted.is_of_state or stated is None or not stated.is_statement:
         return False
-    is_of_others = told is not None and told.others - wanted.others and stated.others <= wanted.others
+    is_of_others = (
+        told is not None and not told.signal and told.others - wanted.others and stated.others <= wanted.others
+    )
     is_doubt = told is not None and not told.is_plain and stated.is_plain
     if is_weaker:
         if not (wanted.is_of_speaker and stated.is_plain):
