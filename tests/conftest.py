@@ -102,7 +102,8 @@ LONG_ON_EACH_DATABASE = (
     "tests/operations/test_worker_processes.py",
     "tests/remote",
     "tests/resources/test_kills.py",
-    "tests/store",
+    "tests/store/test_browse.py",
+    "tests/store/test_rebuild_beside_writes.py",
     "tests/trust/test_killed_workers.py",
     "tests/upgrade",
 )

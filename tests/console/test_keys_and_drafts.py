@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console.panel import Panel
 from tests.console.payloads import PASSWORD
+
+pytestmark = pytest.mark.browser
 
 LEAVE = "document.querySelector('form[data-guard]').dispatchEvent(new Event('submit'))"
 """Keeps the browser from asking before it leaves the form."""

@@ -18,6 +18,8 @@ from tests.browser import Observed, chromium
 from tests.console import axe
 from tests.server import RunningServer, running_server
 
+pytestmark = pytest.mark.browser
+
 PHONE = {"width": 390, "height": 844}
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}
 PAGES = (

@@ -377,6 +377,7 @@ def test_a_vector_search_does_not_read_the_keyword_index(
 
 
 @pytest.mark.slow
+@pytest.mark.database
 def test_vector_pages_find_almost_all_that_an_exact_scan_finds(
     engine: EmbeddedEngine, alice: Person, stub: StubEmbeddings
 ) -> None:
