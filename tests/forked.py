@@ -1,7 +1,7 @@
 """Run Python in processes forked from one that has imported the libraries.
 
-The libraries take half of the time that a process needs to start, and the suite starts hundreds. The gateway's own
-modules are imported in each process. This module itself imports little: the forking process imports it too.
+The libraries take half of the time that a process needs to start, and the suite starts hundreds. Those of the gateway's
+own modules that read settings are imported in each process. This module imports little: the forking process does too.
 """
 
 from __future__ import annotations
@@ -29,12 +29,18 @@ _CLONE_NEWUTS, _CLONE_NEWUSER = 0x04000000, 0x10000000
 
 _FORKS = get_context("forkserver")
 _LIBRARIES = """
-    charset_normalizer cryptography.fernet django.contrib.admin django.db.models django.test docutils.core
+    charset_normalizer cryptography.fernet django.contrib.admin django.db.models django.test
     drf_spectacular environ filetype jinja2 mcp.server.streamable_http_manager numpy orjson prometheus_client psycopg
     pydantic pygments.formatters requests rest_framework snowballstemmer uvicorn.protocols.http.httptools_impl
     uvicorn.protocols.websockets.websockets_sansio_impl whitenoise yaml
 """
-_FORKS.set_forkserver_preload([*_LIBRARIES.split(), __name__])
+_OWN = """
+    console.text core.logs core.redaction documents.document documents.reading engines.embedded.extraction_prompts
+    engines.embedded.media_models memories.api.schemas.dialects memories.services.hygiene remote.client.client
+    remote.client.wire store.filters store.search.question store.text.succession store.text.word_forms store.types
+    store.vectors.local_model
+"""
+_FORKS.set_forkserver_preload([*_LIBRARIES.split(), *_OWN.split(), __name__])
 
 
 def start(arguments: Sequence[str], env: Mapping[str, str], stdout: Path, stderr: Path) -> ForkServerProcess:
