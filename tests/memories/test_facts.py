@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor
 from accounts.models import IdempotencyKey
+from memories.api.schemas.facts import MAX_FACTS
 from memories.services import decisions
 from memories.services.lookup import MemoryRef
 from operations.cleanup import purge
@@ -209,24 +210,31 @@ def test_a_superseded_memory_that_changes_is_current_again(alice: Person) -> Non
     assert [one["id"] for one in found(alice, "Rome")] == [memory["id"]]
 
 
-def test_a_nightly_sync_brings_nothing_back(alice: Person) -> None:
-    facts = [{"text": f"Fact number {number}", "external_id": f"e{number}"} for number in range(30)]
-    results = post(alice, "/memories/bulk", memories=facts, expect=200).json()["results"]
-    assert [(one["index"], one["status"], one["action"]) for one in results] == [
-        (number, 201, "created") for number in range(30)
-    ]
-    for one in results[:6]:
+@pytest.mark.parametrize(
+    ("count", "deleted", "purged"), [(30, 6, 2), pytest.param(1000, 100, 20, marks=pytest.mark.torture)]
+)
+def test_a_nightly_sync_brings_nothing_back(alice: Person, count: int, deleted: int, purged: int) -> None:
+    facts = [{"text": f"Fact number {number}", "external_id": f"e{number}"} for number in range(count)]
+
+    def sync() -> list[Any]:
+        parts = [facts[start : start + MAX_FACTS] for start in range(0, count, MAX_FACTS)]
+        sent = [post(alice, "/memories/bulk", memories=part, expect=200).json()["results"] for part in parts]
+        return [one for part in sent for one in part]
+
+    results = sync()
+    assert {(one["status"], one["action"]) for one in results} == {(201, "created")}
+    for one in results[:deleted]:
         delete(alice, one["id"])
-    decisions_to_purge = results[:2]
-    for one in decisions_to_purge:
+    for one in results[:purged]:
         purge.purge_memory(
             [decisions.delete(alice.user_pk, MemoryRef(one["id"]), actor=ACTOR).tombstone_id], actor=ACTOR
         )
     for _ in range(3):
-        again = post(alice, "/memories/bulk", memories=facts, expect=200).json()["results"]
-        assert [one["status"] for one in again] == [409] * 6 + [200] * 24
-        assert {one.get("action") for one in again[6:]} == {"unchanged"}
-    assert len(alice.client.get("/memories?limit=100").json()["memories"]) == 24
+        again = sync()
+        assert [one["status"] for one in again] == [409] * deleted + [200] * (count - deleted)
+        assert {one.get("action") for one in again[deleted:]} == {"unchanged"}
+    live = Memory.objects.filter(state="live").values_list("text", flat=True)
+    assert sorted(live) == sorted(one["text"] for one in facts[deleted:])
 
 
 def test_each_fact_of_a_bulk_request_has_its_own_result(alice: Person) -> None:

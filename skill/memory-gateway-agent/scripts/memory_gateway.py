@@ -751,7 +751,7 @@ COMMANDS = (
         (argument("--output", "-o", required=True, help="file to write; must not exist yet"),),
         run=download_resource,
     ),
-    Command("update-resource", "label_resource", ("update-resource r_xxx --tags contract signed",)),
+    Command("update-resource", "label_resource", ("update-resource r_xxx --tags contract --tags signed",)),
     Command("delete-resource", "delete_resource", ("delete-resource r_xxx",)),
     Command("restore-resource", "restore_resource", ("restore-resource r_xxx",)),
     Command(

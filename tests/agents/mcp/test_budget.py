@@ -77,6 +77,21 @@ def test_many_long_memories_stay_within_the_budget(alice: Person, filler: str) -
                 assert f"{12 - len(ids_in(text))} more did not fit" in text
 
 
+def test_large_metadata_is_no_part_of_an_answer(alice: Person) -> None:
+    metadata = {f"key {number}": "x" * 1000 for number in range(16)}
+    for number in range(30):
+        fact = {"text": f"Fact {number} of zebras.", "metadata": metadata, "tags": [f"tag {one}" for one in range(32)]}
+        assert alice.client.post("/memories", fact, "application/json").status_code == 201
+    assert len(orjson.dumps(metadata)) > 15 * 1024
+    for name, count in (("memory_recall", "limit"), ("memory_search", "top_k"), ("memory_list", "limit")):
+        for options in ({}, {count: 30}, {count: 30, "max_tokens": MAX_TOKENS}):
+            query = {} if name == "memory_list" else {"query": "zebras"}
+            text, sent = answer(alice, name, **query, **options)
+            assert len(sent) <= MAX_BYTES
+            assert ids_in(text)
+            assert "xxx" not in text
+
+
 @pytest.mark.parametrize("filler", [ENGLISH, CHINESE])
 def test_ten_long_memories_are_shown_by_default(alice: Person, filler: str) -> None:
     for number in range(12):
