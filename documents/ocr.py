@@ -10,6 +10,7 @@ import importlib.util
 import os
 import selectors
 import shutil
+import subprocess  # nosec B404: tesseract, a program that the operator chose
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -47,11 +48,15 @@ Paragraph = tuple[int | None, str, Box]
 
 @dataclass(frozen=True, slots=True)
 class Ocr:
-    """The settings of text recognition. `engine`: "rapidocr" or "tesseract". `folder` keeps unfinished documents."""
+    """The settings of text recognition. `engine`: "rapidocr" or "tesseract". `folder` keeps unfinished documents.
+
+    `models` are files that rapidocr reads other scripts with, or tesseract's languages.
+    """
 
     engine: str
     folder: Path
     limits: Limits = LIMITS
+    models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,26 @@ def is_available(engine: str) -> bool:
     if packages is None or any(importlib.util.find_spec(name) is None for name in packages):
         return False
     return engine != "tesseract" or shutil.which("tesseract") is not None
+
+
+def models_of(engine: str, value: str) -> tuple[str, ...]:
+    """Return the models that a setting names: a folder of rapidocr, languages of tesseract ("deu+rus").
+
+    Raises: `ValueError`, with the remedy, if one is absent.
+    """
+    if engine == "tesseract" and value:
+        command = [shutil.which(engine) or engine, "--list-langs"]
+        listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split("\n")  # noqa: S603  # nosec B603
+        languages = tuple(value.split("+"))
+        if missing := [language for language in languages if language not in listed]:
+            raise ValueError(f"tesseract has no data of {', '.join(missing)}: install its language packages.")
+        return languages
+    if engine == "rapidocr" and value:
+        models = tuple(sorted(str(model) for model in Path(value).glob("*_rec_*.onnx")))
+        if not models:
+            raise ValueError(f"the folder {value} has no recognition models (*_rec_*.onnx): download those of PP-OCR.")
+        return models
+    return ()
 
 
 def recognize(path: Path, mime: str, pages: Sequence[int] | None, ocr: Ocr, user: object = None) -> Recognized:
@@ -175,7 +200,7 @@ def _read_pages(path: Path, mime: str, pages: Sequence[int] | None, ocr: Ocr, pr
 def _answers(path: Path, mime: str, pages: list[int], ocr: Ocr, deadline: float) -> Iterator[dict[str, Any]]:
     """Yield the child's pages until it ends, hangs on a page or needs too much memory."""
     engine = ocr.engine if ocr.engine == "rapidocr" else shutil.which("tesseract") or ocr.engine
-    job = {"mime": mime, "engine": engine, "pages": pages}
+    job = {"mime": mime, "engine": engine, "models": ocr.models, "pages": pages}
     with path.open("rb") as file, child.started("documents.ocr_child", file, job, ocr.limits) as process:
         is_ready = False
         for line in _lines(process, ocr.limits, deadline):

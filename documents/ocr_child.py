@@ -1,15 +1,16 @@
 """Sandboxed process that recognizes the text of page images: `python -m documents.ocr_child JOB`.
 
-The file comes on standard input; JOB is JSON `{"mime": …, "engine": "rapidocr" or tesseract's path, "pages": numbers
-from 1 or null for all, "parent": pid, "limits": {…}}`. There is one answer per page: `{"page": n, "of": page count,
-"lines": [[text, [left, top, right, bottom]], …], "turn": degrees, "score": certainty}`, boxes as fractions of the page
-when it is turned upright, against the clock, by 0, 90, 180 or 270 degrees.
+The file comes on standard input; JOB is JSON `{"mime": …, "engine": "rapidocr" or tesseract's path, "models": files
+or languages, "pages": numbers from 1 or null for all, "parent": pid, "limits": {…}}`. There is one answer per page:
+`{"page": n, "of": page count, "lines": [[text, [left, top, right, bottom]], …], "turn": degrees, "score": certainty}`,
+boxes as fractions of the page when it is turned upright, against the clock, by 0, 90, 180 or 270 degrees.
 """
 
 import csv
 import io
 import subprocess  # nosec B404: tesseract, a program that the operator chose
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,18 +39,48 @@ _COLUMN_WIDTH: Final = 0.2
 _LANGUAGES: Final = "eng+chi_sim"
 
 
-def recognize(data: bytes, mime: str, wanted: list[int] | None, engine: str) -> Iterator[dict[str, Any]]:
+def recognize(
+    data: bytes, mime: str, wanted: list[int] | None, engine: str, models: list[str]
+) -> Iterator[dict[str, Any]]:
     """Yield the text lines of the wanted pages. Raises: `Refused`."""
-    reader: Recognize | None = None
+    readers = _Readers(engine, models)
     for number, count, image in (pdf_pages if mime == mt.PDF else frames)(data, wanted):
         lines: list[Scored] = []
         turn = 0
         if np.ptp(np.asarray(image.convert("L"))) >= _MIN_CONTRAST:
-            reader = reader or (_rapidocr() if engine == "rapidocr" else _tesseract(engine))
-            turn, lines = _upright(image, reader)
+            turn, lines = _best(image, readers)
             lines = in_reading_order(lines)
         read: list[Line] = [(text, box) for text, box, _score in lines]
         yield {"page": number, "of": count, "lines": read, "turn": turn, "score": _mean(lines)}
+
+
+class _Readers:
+    """The readers of pages: the usual one, then those of other scripts' models. Each is loaded when it is needed."""
+
+    def __init__(self, engine: str, models: list[str]) -> None:
+        if engine == "rapidocr":
+            self._makers = [partial(_rapidocr, model) for model in (None, *models)]
+        else:
+            self._makers = [partial(_tesseract, engine, "+".join(models) or _LANGUAGES)]
+        self._loaded: list[Recognize] = []
+
+    def __iter__(self) -> Iterator[Recognize]:
+        for number, maker in enumerate(self._makers):
+            if number == len(self._loaded):
+                self._loaded.append(maker())
+            yield self._loaded[number]
+
+
+def _best(image: Image.Image, readers: Iterable[Recognize]) -> tuple[int, list[Scored]]:
+    """Return the turn and the lines of a page that are recognized best. A model reads what those before it cannot."""
+    best: tuple[int, list[Scored]] = 0, []
+    for reader in readers:
+        found = _upright(image, reader)
+        if (_mean(found[1]) or 0) > (_mean(best[1]) or 0):
+            best = found
+        if (_mean(best[1]) or 0) >= _CERTAIN:
+            break
+    return best
 
 
 def _upright(image: Image.Image, reader: Recognize) -> tuple[int, list[Scored]]:
@@ -111,7 +142,8 @@ def _mean(lines: list[Scored]) -> float | None:
     return round(sum(score * len(text) for text, _box, score in lines) / length, 3) if length else None
 
 
-def _rapidocr() -> Recognize:
+def _rapidocr(model: str | None) -> Recognize:
+    """Return a reader with the model of a script, or with the one that the package has: Latin, Chinese, Japanese."""
     import rapidocr  # noqa: PLC0415  slow to load: not for tesseract or blank pages
 
     models = Path(rapidocr.__file__).parent / "models"
@@ -124,7 +156,7 @@ def _rapidocr() -> Recognize:
             "EngineConfig.onnxruntime.intra_op_num_threads": 2,
             "EngineConfig.onnxruntime.inter_op_num_threads": 1,
             "Det.model_path": str(next(models.glob("*_det_*.onnx"))),
-            "Rec.model_path": str(next(models.glob("*_rec_*.onnx"))),
+            "Rec.model_path": model or str(next(models.glob("*_rec_*.onnx"))),
         }
     )
 
@@ -139,12 +171,12 @@ def _rapidocr() -> Recognize:
     return read
 
 
-def _tesseract(program: str) -> Recognize:
+def _tesseract(program: str, languages: str) -> Recognize:
     def read(image: Image.Image) -> Iterator[Scored]:
         picture = io.BytesIO()
         image.save(picture, "PNG")
         output = subprocess.run(  # noqa: S603  # nosec B603: the operator's program, constant arguments
-            [program, "stdin", "stdout", "-l", _LANGUAGES, "--dpi", "200", "tsv"],
+            [program, "stdin", "stdout", "-l", languages, "--dpi", "200", "tsv"],
             input=picture.getvalue(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -181,4 +213,4 @@ def _fractions(image: Image.Image, left: float, top: float, right: float, bottom
 
 if __name__ == "__main__":
     discard_warnings()
-    run(lambda data, job, _limits: recognize(data, job["mime"], job["pages"], job["engine"]))
+    run(lambda data, job, _limits: recognize(data, job["mime"], job["pages"], job["engine"], job["models"]))

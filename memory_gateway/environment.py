@@ -135,6 +135,13 @@ class Environment:
             raise ImproperlyConfigured(f"{PREFIX}{name}={value} needs {missing} of the extra: memory-gateway[ocr].")
         return value
 
+    def ocr_models(self, name: str, engine: str) -> tuple[str, ...]:
+        """Return the models of scripts, which the engine must have."""
+        try:
+            return ocr.models_of(engine, self.text(name))
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{PREFIX}{name}: {error}") from error
+
     def time_zone(self, name: str, default: str) -> str:
         """Return the name of a time zone that this machine knows."""
         value = self.text(name, default)

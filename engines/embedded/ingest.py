@@ -59,7 +59,8 @@ class Part:
 def read_with_ocr(path: Path, mime_type: str) -> Document:
     """Return the text of a file, recognized (OCR) if the settings say so. Raises: `Unreadable`, `EngineUnavailable`."""
     engine: str = settings.MEMORY_GATEWAY_OCR
-    recognition = None if engine == "off" else ocr.Ocr(engine, settings.MEMORY_GATEWAY_DB_PATH.parent / "ocr")
+    folder: Path = settings.MEMORY_GATEWAY_DB_PATH.parent / "ocr"
+    recognition = None if engine == "off" else ocr.Ocr(engine, folder, models=settings.MEMORY_GATEWAY_OCR_MODELS)
     return read_document(path, mime_type, ocr=recognition)
 
 

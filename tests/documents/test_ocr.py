@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -12,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from core.errors import EngineUnavailable, Unreadable
 from documents import mime_types as mt
-from documents import ocr
+from documents import ocr, ocr_child
 from documents.child import PROJECT
 from documents.document import MIB, Document, split
 from documents.reader import read_document
@@ -141,7 +143,7 @@ def test_nothing_is_downloaded() -> None:
 import socket
 def refuse(*args): raise SystemExit(f"the recognition connects: {args}")
 socket.socket.connect = socket.getaddrinfo = refuse
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from documents.ocr_child import _rapidocr
 print(list(_rapidocr()(Image.new("RGB", (200, 200), "white"))))
 """
@@ -179,7 +181,8 @@ def stub_tesseract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     program.write_text(
         f"#!{sys.executable}\nimport sys\n"
-        "assert sys.argv[1:] == 'stdin stdout -l eng+chi_sim --dpi 200 tsv'.split(), sys.argv\n"
+        "if sys.argv[1:] == ['--list-langs']: sys.exit(print('List of languages:\\nchi_sim\\neng\\nrus'))\n"
+        "assert sys.argv[1:] == 'stdin stdout -l rus+eng --dpi 200 tsv'.split(), sys.argv\n"
         "assert sys.stdin.buffer.read(8) == b'\\x89PNG\\r\\n\\x1a\\n'\n"
         f"print({chr(10).join(rows)!r})\n"
     )
@@ -192,8 +195,45 @@ def test_tesseract_is_an_alternative(tmp_path: Path, settings_of: ocr.Ocr) -> No
     image = Image.new("L", (200, 100), 255)
     image.paste(0, (20, 30, 110, 40))
     path = written(tmp_path, scans.png(image))
-    found = ocr.recognize(path, "image/png", None, replace(settings_of, engine="tesseract"))
+    languages = ocr.models_of("tesseract", "rus+eng")
+    found = ocr.recognize(path, "image/png", None, replace(settings_of, engine="tesseract", models=languages))
     assert found == ocr.Recognized(((None, "Total 42", (0.1, 0.3, 0.55, 0.4)),), 1, (), (), 0.96)
+
+
+@pytest.mark.usefixtures("stub_tesseract")
+def test_absent_models_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no data of deu, heb: install its language packages"):
+        ocr.models_of("tesseract", "deu+eng+heb")
+    (tmp_path / "korean_det_mobile.onnx").touch()
+    with pytest.raises(ValueError, match="has no recognition models"):
+        ocr.models_of("rapidocr", str(tmp_path))
+    (tmp_path / "korean_rec_mobile.onnx").touch()
+    assert ocr.models_of("rapidocr", str(tmp_path)) == (str(tmp_path / "korean_rec_mobile.onnx"),)
+    assert ocr.models_of("rapidocr", "") == ocr.models_of("off", "/absent") == ()
+
+
+def test_another_model_reads_a_page_that_the_first_cannot() -> None:
+    def reader(text: str, score: float) -> ocr_child.Recognize:
+        return lambda _image: iter([(text, (0.0, 0.0, 1.0, 0.1), score)] if text else [])
+
+    image = Image.new("L", (200, 100), 255)
+    readers = [reader("", 0), reader("Ключ", 0.95), reader("never asked", 0.99)]
+    assert ocr_child._best(image, readers) == (0, [("Ключ", (0.0, 0.0, 1.0, 0.1), 0.95)])
+    assert (
+        ocr_child._best(image, [reader("3aKOH", 0.6), reader("Закон", 0.8), reader("Zakon", 0.7)])[1][0][0] == "Закон"
+    )
+
+
+@pytest.mark.slow
+def test_a_model_of_the_setting_reads_a_page(tmp_path: Path) -> None:
+    rapidocr = importlib.import_module("rapidocr")
+    own = next((Path(str(rapidocr.__file__)).parent / "models").glob("*_rec_*.onnx"))
+    copy = shutil.copy(own, tmp_path / "other_rec_small.onnx")
+    image = Image.new("L", (500, 120), 255)
+    ImageDraw.Draw(image).text((20, 30), "the valve is open", fill=0, font=ImageFont.load_default(40))
+    assert [text for text, _box, _score in ocr_child._rapidocr(str(copy))(image.convert("RGB"))] == [
+        "the valve is open"
+    ]
 
 
 def test_lines_become_paragraphs() -> None:
