@@ -423,9 +423,12 @@ def wrong_stores(owners: list[Owner]) -> set[str]:
     return {store.name for store in derived.STORES if list(store.differences(owners))}
 
 
-def test_no_fault_is_found_after_random_changes(engine: EmbeddedEngine, alice: Person, bob: Person) -> None:
+@pytest.mark.parametrize("changes", [60, pytest.param(10_000, marks=pytest.mark.torture)])
+def test_no_fault_is_found_after_random_changes(
+    engine: EmbeddedEngine, alice: Person, bob: Person, changes: int
+) -> None:
     chance = random.Random(5)
-    for number in range(60):
+    for number in range(changes):
         person = chance.choice((alice, bob))
         name = f"chat:{number // 3}"
         choice = chance.random()

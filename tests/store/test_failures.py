@@ -196,7 +196,10 @@ def test_a_writer_waits_for_the_lock(engine: EmbeddedEngine, transactional_db: N
     assert texts(search(engine, person.owner, "付款")) == ["付款"]
 
 
-def test_concurrent_writers_lose_and_duplicate_nothing(engine: EmbeddedEngine, transactional_db: None) -> None:
+@pytest.mark.parametrize("writers", [4, pytest.param(32, marks=pytest.mark.torture)])
+def test_concurrent_writers_lose_and_duplicate_nothing(
+    engine: EmbeddedEngine, transactional_db: None, writers: int
+) -> None:
     person = make_person("alice")
     failures: list[BaseException] = []
 
@@ -213,14 +216,14 @@ def test_concurrent_writers_lose_and_duplicate_nothing(engine: EmbeddedEngine, t
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(writers)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
     assert failures == []
-    assert Memory.objects.count() == 8 + 4 * 8
-    assert sorted(Memory.objects.values_list("seq", flat=True)) == list(range(40))
+    assert Memory.objects.count() == 8 + writers * 8
+    assert sorted(Memory.objects.values_list("seq", flat=True)) == list(range(8 + writers * 8))
     assert_consistent(person.owner)
 
 
