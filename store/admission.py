@@ -234,7 +234,7 @@ def never_kept_of(user_pk: UUID, texts: Sequence[str], *, source: Source = "file
 
 
 def unwanted(user_pk: UUID, texts: Collection[str]) -> set[str]:
-    """Return those of the texts that the person wants never remembered, whoever says them. One SQL statement."""
+    """Return those of the texts that the person wants never remembered. One SQL statement."""
     never = controls.never_of(user_pk) if texts else Never()
     return {text for text in set(texts) if never and any(never_kept(never, [text], who) for who in _WHO_KNOWS)}
 

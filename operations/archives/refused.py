@@ -22,7 +22,7 @@ _Named = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class NeverKept:
-    """What a replaced user wants never remembered, and the live memories of that which the user has."""
+    """The words and topics that a replaced user wants never remembered, and the live memories with them."""
 
     never: Never
     kept: frozenset[_Named]

@@ -180,6 +180,37 @@ def test_a_person_does_the_tasks_of_every_day(phone: Phone, lang: str, tmp_path:
 
 
 @pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+def test_a_person_reads_and_deletes_conversations_and_files(phone: Phone, lang: str, tmp_path: Path) -> None:
+    words = WORDS[lang]
+    with phone.open(phone.create(f"keeper-{lang}"), lang) as (page, observed):
+        # read a conversation, delete it, undo
+        page.goto(f"{phone.server.url}/portal/conversations")
+        page.locator("main li a").first.press("Enter")
+        page.wait_for_url("**/portal/conversations/*")
+        assert "I drink green tea." in page.locator("main").inner_text()
+        page.locator("form[action$='/delete'] button").press("Enter")
+        page.wait_for_url("**/portal/conversations?deleted=*")
+        assert "green tea" not in page.locator("main").inner_text()
+        press(page, words["undo"])
+        page.wait_for_url("**/portal/conversations")
+        assert "green tea" in page.locator("main").inner_text()
+        # open a file, delete it, restore it from the trash
+        page.goto(f"{phone.server.url}/portal/files")
+        with page.expect_download() as downloading:
+            page.locator("main a", has_text=words["open"]).first.press("Enter")
+        downloading.value.save_as(tmp_path / "roses.txt")
+        assert "roses" in (tmp_path / "roses.txt").read_text()
+        page.locator("form[action$='/delete'] button").first.press("Enter")
+        page.wait_for_url("**/portal/files?deleted=*")
+        page.goto(f"{phone.server.url}/portal/trash")
+        assert "roses.txt" in page.locator("main").inner_text()
+        page.locator("form[action*='/files/'][action$='/restore'] button").first.press("Enter")
+        page.wait_for_url("**/portal/files")
+        assert "roses.txt" in page.locator("main").inner_text()
+        assert observed.errors == []
+
+
+@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
 def test_a_person_pauses(phone: Phone, lang: str) -> None:
     with phone.open(phone.create(f"pauser-{lang}"), lang) as (page, observed):
         page.goto(f"{phone.server.url}/portal/remembering")

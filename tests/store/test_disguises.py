@@ -64,7 +64,7 @@ ORDINARY = {
 }
 SENTENCES = {
     "health": ["I t a k e  i n s u l i n", "I take insulіn every day", "I’m ａｌｌｅｒｇｉｃ to nuts"],
-    "religion": ["I am a practising C a t h o l i c."],
+    "religion": ["I am a devout C a t h o l i c."],
     "money": ["I owe my bank 20,000 d\u0336o\u0336l\u0336l\u0336a\u0336r\u0336s\u0336"],
 }
 

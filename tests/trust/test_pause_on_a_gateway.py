@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from tests.agents.rpc.client import connected
+from tests.pauses import resume
 from tests.server import RunningServer, running_server, wait_until
 from tests.stub_upstream import StubUpstream
 
@@ -80,18 +81,6 @@ class Person:
             "mcp add": lambda: self.mcp("session_add", session_id=session_id, messages=said),
         }
         return calls[how]()
-
-    def resume(self) -> None:
-        """Resume everything on the person's own pages, by a link without a key."""
-        browser = requests.Session()
-        browser.trust_env = False
-        url, body = f"{self.server.url}/portal-links", {"user_id": "ann"}
-        link = browser.post(url, json=body, headers=APPLICATION, timeout=60).json()["url"]
-        page = browser.post(link, timeout=60)
-        token = page.text.partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]
-        form = {"csrfmiddlewaretoken": token}
-        answer = browser.post(f"{self.server.url}/portal/remembering/all/resume", data=form, timeout=60)
-        assert answer.ok, answer.text
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +153,7 @@ def test_a_pause_keeps_nothing_and_nothing_comes_back(person: Person, remote: St
     assert not [one for one in remote.requests if one.name == "add" and WORD in json.dumps(one.body)]
     assert places_of(server, WORD) == []
 
-    person.resume()
+    resume(server.url, "ann", APPLICATION)
     transcript = [
         {"role": "user", "content": f"My {WORD} number {number} is as secret as a diary."} for number in range(350)
     ]

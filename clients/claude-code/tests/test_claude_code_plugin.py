@@ -23,6 +23,7 @@ import requests
 
 from tests.forked import PROJECT
 from tests.node import installed
+from tests.pauses import pause, resume
 from tests.server import RunningServer, free_port, running_server
 
 PLUGIN = PROJECT / "clients" / "claude-code"
@@ -181,6 +182,19 @@ def test_a_turn_is_captured_once(ann: Person) -> None:
     session.stop("Understood.")
     assert ann.texts() == ["My cat is gray.", "Understood."]
     assert {memory["session_id"] for memory in ann.memories()} == {f"session:{session.id}"}
+
+
+def test_what_was_said_in_a_pause_stays_away_when_it_is_sent_again(ann: Person) -> None:
+    session = ann.session()
+    session.turn("My cat is gray.")
+    pause(ann.url, ann.env["MEMORY_GATEWAY_USER_KEY"])
+    session.turn("My heron is a secret.", "No word of the heron.")
+    resume(ann.url, ann.env["MEMORY_GATEWAY_USER_ID"])
+    shutil.rmtree(ann.folder / "data")  # another installation sends the whole transcript
+    session.stop("No word of the heron.")
+    session.hook("SessionEnd", reason="other")
+    session.turn("My dog is brown.", "A brown dog.")
+    assert ann.texts() == ["My cat is gray.", "Understood.", "My dog is brown.", "A brown dog."]
 
 
 def test_what_claude_code_writes_itself_is_not_captured(ann: Person) -> None:

@@ -16,6 +16,7 @@ import pytest
 import requests
 
 from tests.forked import PROJECT
+from tests.pauses import pause, resume
 from tests.server import RunningServer, running_server
 
 PLUGIN = PROJECT / "clients" / "openclaw"
@@ -143,6 +144,24 @@ def test_nothing_recalled_is_captured_again(agent: Agent, turns: int) -> None:
     texts = agent.texts("ann")
     assert len(texts) == 2 + 2 * turns
     assert [text for text in texts if "sings" in text or "[id:" in text] == ["My canary sings at noon."]
+
+
+def test_what_was_said_in_a_pause_stays_away_when_it_is_sent_again(agent: Agent) -> None:
+    talk, (user_id, key) = agent.talk("ann"), agent.keys["ann"]
+    talk.turn("My canary sings at noon.")
+    pause(agent.server.url, key)
+    talk.turn("My heron is a secret.", "No word of the heron.")
+    resume(agent.server.url, user_id)
+    again = agent.talk("ann")  # another session begins with the whole history
+    again.messages += talk.messages
+    for of in (talk, again):
+        event = {"messages": of.messages, "success": True}
+        ctx = {"agentId": "main", "sessionId": of.id, "runId": "r", "channel": "telegram", "senderId": "ann"}
+        agent.call(hook="agent_end", event=event, ctx={**ctx, "trigger": "user"})
+        of.turn(f"My dog is brown, {of.id}.", "A brown dog.")
+    texts = agent.texts("ann")
+    assert sum("brown" in text for text in texts) == 4
+    assert not [text for text in texts if "heron" in text]
 
 
 def test_two_senders_never_see_each_others_memories(agent: Agent) -> None:
