@@ -172,12 +172,12 @@ class Message:
 class SearchRequest:
     """A query over a part of a user's memories.
 
-    `session_ids` None searches all sessions; an empty tuple is not allowed, because it finds nothing. `reader` is one
-    of the user's agents: manual memories for other agents are left out. `top_k` is 1–100. `filters` is a validated
-    filter tree (`store.filters`). `with_hidden` includes memories that the user hid. `min_relevance` 0 switches the
-    floor off. `as_of`: see `store.as_of`. Words for a time are read as on `now` (None: now) in `zone` (an IANA name;
-    empty: the installation's). `began_at` (`time.monotonic`) is when the caller began to wait.
-    `read_from` names the reader's session: other incognito ones are left out.
+    `session_ids` None searches all sessions; an empty tuple is not allowed. `reader` is one of the user's agents:
+    manual memories for other agents are left out. `read_from` names the reader's session: other incognito ones are
+    left out. `top_k` is 1–100. `filters` is a validated filter tree (`store.filters`). `with_hidden` includes
+    memories that the user hid. `min_relevance` 0 switches the floor off. `as_of`: see `store.as_of`. Words for a time
+    are read as on `now` (None: now) in `zone` (an IANA name; empty: the installation's). `began_at`
+    (`time.monotonic`) is when the caller began to wait.
     """
 
     query: str

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import secrets
+from typing import Final
 
 import requests
+
+PROVISIONING: Final = secrets.token_hex(32)
+"""The token of the application, for `MEMORY_GATEWAY_PROVISIONING_TOKEN`."""
+APPLICATION: Final = {"Authorization": f"Bearer {PROVISIONING}"}
 
 
 def pause(url: str, key: str) -> None:
@@ -17,11 +22,11 @@ def pause(url: str, key: str) -> None:
     assert answer.ok, answer.text
 
 
-def resume(url: str, user_id: str, application: Mapping[str, str] | None = None) -> None:
+def resume(url: str, user_id: str) -> None:
     """Resume everything on the person's own pages, by a link that the application makes without a key."""
     browser = requests.Session()
     browser.trust_env = False
-    made = browser.post(f"{url}/portal-links", json={"user_id": user_id}, headers=application, timeout=60)
+    made = browser.post(f"{url}/portal-links", json={"user_id": user_id}, headers=APPLICATION, timeout=60)
     page = browser.post(made.json()["url"], timeout=60)
     form = {"csrfmiddlewaretoken": page.text.partition('name="csrfmiddlewaretoken" value="')[2].partition('"')[0]}
     answer = browser.post(f"{url}/portal/remembering/all/resume", data=form, timeout=60)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +12,7 @@ import pytest
 import requests
 
 from tests.agents.rpc.client import connected
-from tests.pauses import resume
+from tests.pauses import APPLICATION, PROVISIONING, resume
 from tests.server import RunningServer, running_server, wait_until
 from tests.stub_upstream import StubUpstream
 
@@ -31,8 +30,6 @@ WRITES: Final = {
     "mcp store": 70,
     "mcp add": 70,
 }
-PROVISIONING: Final = secrets.token_hex(32)
-APPLICATION: Final = {"Authorization": f"Bearer {PROVISIONING}"}
 RPC_WRITES: Final = 50
 _numbers = itertools.count()
 
@@ -153,7 +150,7 @@ def test_a_pause_keeps_nothing_and_nothing_comes_back(person: Person, remote: St
     assert not [one for one in remote.requests if one.name == "add" and WORD in json.dumps(one.body)]
     assert places_of(server, WORD) == []
 
-    resume(server.url, "ann", APPLICATION)
+    resume(server.url, "ann")
     transcript = [
         {"role": "user", "content": f"My {WORD} number {number} is as secret as a diary."} for number in range(350)
     ]

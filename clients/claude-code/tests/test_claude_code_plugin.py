@@ -23,7 +23,7 @@ import requests
 
 from tests.forked import PROJECT
 from tests.node import installed
-from tests.pauses import pause, resume
+from tests.pauses import APPLICATION, PROVISIONING, pause, resume
 from tests.server import RunningServer, free_port, running_server
 
 PLUGIN = PROJECT / "clients" / "claude-code"
@@ -100,7 +100,7 @@ class Person:
 
     def __init__(self, server: RunningServer, folder: Path) -> None:
         user_id = f"user_{next(NUMBERS)}"
-        answer = requests.post(f"{server.url}/users", json={"user_id": user_id}, timeout=30)
+        answer = requests.post(f"{server.url}/users", json={"user_id": user_id}, headers=APPLICATION, timeout=30)
         self.headers = {"Authorization": f"Bearer {answer.json()['user_key']}"}
         self.url = server.url
         self.errors: list[str] = []
@@ -135,7 +135,8 @@ def run_node(script: str, env: dict[str, str], stdin: str = "") -> subprocess.Co
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running_server(tmp_path_factory.mktemp("claude-code")) as started:
+    env = {"MEMORY_GATEWAY_PROVISIONING_TOKEN": PROVISIONING}
+    with running_server(tmp_path_factory.mktemp("claude-code"), **env) as started:
         yield started
 
 

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from tests.forked import PROJECT
-from tests.pauses import pause, resume
+from tests.pauses import APPLICATION, PROVISIONING, pause, resume
 from tests.server import RunningServer, running_server
 
 PLUGIN = PROJECT / "clients" / "openclaw"
@@ -42,7 +42,7 @@ class Agent:
 
     def _create_user(self, sender: str) -> tuple[str, str]:
         user_id = f"{sender}_{next(NUMBERS)}"
-        answer = requests.post(f"{self.server.url}/users", json={"user_id": user_id}, timeout=30)
+        answer = requests.post(f"{self.server.url}/users", json={"user_id": user_id}, headers=APPLICATION, timeout=30)
         return user_id, answer.json()["user_key"]
 
     def call(self, **line: Any) -> tuple[Any, float]:
@@ -121,7 +121,8 @@ def plugin_copy(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with running_server(tmp_path_factory.mktemp("openclaw-hooks")) as started:
+    env = {"MEMORY_GATEWAY_PROVISIONING_TOKEN": PROVISIONING}
+    with running_server(tmp_path_factory.mktemp("openclaw-hooks"), **env) as started:
         yield started
 
 
