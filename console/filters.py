@@ -20,6 +20,7 @@ from accounts.credential_names import shown_part
 from accounts.models import AuditEvent
 from console.forms import FIRST_DAY, LAST_DAY, PanelForm, TimeField, unknown_user
 from core import pagination
+from core.ids import MAX_USER_ID_CHARS
 from core.labels import MAX_TAG_CHARS
 from core.times import to_ms
 from memories.api.schemas.search import SearchBody
@@ -33,7 +34,6 @@ from store.categories import CATEGORIES, TABS, label
 from store.ledger import EXPIRY
 from store.models import Memory
 from store.text.terms import ANY, terms
-from store.text.tokens import required_tokens
 from store.types import MAX_TOP_K, Position
 from webhooks.models import WebhookDelivery
 
@@ -248,7 +248,7 @@ class MemoryFilters(Filters):
     range = _choice(_("Time range"), [*RANGE_LABELS.items(), ("all", _("Any time"))])
     since = TimeField(label=_("From"))
     until = TimeField(label=_("To"), is_end=True)
-    user = _text(_("User"), options="d-user")
+    user = _text(_("User"), MAX_USER_ID_CHARS, options="d-user")
     agent = _text(_("Agent"), options="d-agent")
     session = _text(_("Session"), 128, options="d-session")
     app = _text(_("App"))
@@ -455,7 +455,7 @@ class LabFilters(Filters):
     """The parameters of a search. Without a ticked scope, all scopes are searched."""
 
     q = _search_field(_("Query"), 2000, _("Enter a question"))
-    user = _text(_("User"), options="d-user", placeholder="")
+    user = _text(_("User"), MAX_USER_ID_CHARS, options="d-user", placeholder="")
     conversation = _text(_("Conversation ID"), 123, placeholder="")
     agent = _text(_("Agent"), options="d-agent", placeholder="")
     reader = _text(_("Searching agent"), options="d-agent", placeholder=_("none"))
@@ -503,7 +503,7 @@ LabFilters.base_fields.update({name: option_field(name, SearchBody.model_fields[
 class ResourceFilters(PagedFilters):
     state = _choice(_("State"), RESOURCE_STATES)
     q = _search_field(_("File name, user or ID"), 255)
-    user = _text(_("User"), placeholder=_("User"))
+    user = _text(_("User"), MAX_USER_ID_CHARS, placeholder=_("User"))
     type = _choice(pgettext_lazy("of a file", "Type"), FILE_TYPES.items(), empty=_("All types"))
     reading = _choice(_("Reading"), [("part", _("Read in part"))], empty=_("Any reading"))
     cause = forms.RegexField(r"\A[0-9a-f]{16}\Z", required=False)
@@ -516,7 +516,7 @@ class ResourceFilters(PagedFilters):
 class RefusedFilters(PagedFilters):
     """The filters of the uploads that were refused."""
 
-    user = _search_field(_("User"), 255)
+    user = _search_field(_("User"), MAX_USER_ID_CHARS)
     status = _choice(
         _("Reason"), [("413", _("too large")), ("415", _("type not accepted")), ("422", _("wrong fields"))]
     )
@@ -562,7 +562,7 @@ class TrashTabFilters(Filters):
 
     kind = _choice("", [])
     q = _search_field(_("Search text"), 2000)
-    user = _text(_("User"))
+    user = _text(_("User"), MAX_USER_ID_CHARS)
     since = TimeField(label=_("From"))
     until = TimeField(label=_("To"), is_end=True)
     after: forms.Field = PositionField()
@@ -581,7 +581,7 @@ class TrashTabFilters(Filters):
         since, until = self.cleaned_data["since"], self.cleaned_data["until"]
         return Selection(
             user_pk=user_pk,
-            words=required_tokens(self.data["q"]),
+            words=terms(self.data["q"]),
             in_trash=True,
             hidden_by="gateway" if self.data["kind"] else "user",
             hidden_since_ms=None if since is None else to_ms(since),
@@ -628,7 +628,7 @@ class ResourceTrashFilters(PagedFilters, TrashTabFilters):
 class SearchFilters(PagedFilters):
     """The filters of the log of searches."""
 
-    user = _search_field(_("User"), 64)
+    user = _search_field(_("User"), MAX_USER_ID_CHARS)
     agent = _text(_("Agent"))
     interface = _choice(_("Interface"), LoggedSearch.Interface.choices)
     hits = _choice(_("Hits"), [("none", _("no hits"))])
@@ -639,7 +639,7 @@ class SearchFilters(PagedFilters):
 
 
 class WebhookFilters(PagedFilters):
-    user = _search_field(_("User"), 64)
+    user = _search_field(_("User"), MAX_USER_ID_CHARS)
     state = _choice(_("Deliveries"), [("failed", _("failed"))])
     narrowing = ("user", "state")
     drop_down = ("state",)
@@ -661,7 +661,7 @@ class AuditFilters(PagedFilters):
     """The filters of the audit trail. The actor may be the name that pages show of an API key: `uk_abcd…`."""
 
     tab = _choice("", [*AuditEvent.Kind.choices, ("all", _("All"))])
-    user = _text(_("User"))
+    user = _text(_("User"), MAX_USER_ID_CHARS)
     kind = _choice(_("Actor type"), AuditEvent.ActorKind.choices)
     actor = _text(_("Actor"), 150)
     action = _search_field(_("Action"), 64, _("Start of an action, e.g. memory."))

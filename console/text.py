@@ -48,7 +48,10 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemoryItem:
-    """A memory as a list shows it. `is_cut`: only a piece is sent; `words` are the tokens to mark."""
+    """A memory as a list shows it. `is_cut`: only a piece is sent; `words` are the tokens to mark.
+
+    `context` is what names a passage's document and has words of the search, if neither text nor file name has any.
+    """
 
     memory: StoredMemory
     parts: tuple[Piece, ...]
@@ -59,6 +62,7 @@ class MemoryItem:
     is_edited: bool
     filename: str = ""
     words: Collection[str] = ()
+    context: str = ""
 
 
 def memory_item(
@@ -79,7 +83,16 @@ def memory_item(
         is_edited=is_edited,
         filename=filename,
         words=words,
+        context=_context(memory, filename, words),
     )
+
+
+def _context(memory: StoredMemory, filename: str, words: Collection[str]) -> str:
+    """Return the heading, title or description of a passage by which words of a search find it; else nothing."""
+    if not words or any(any(_marks(text, words)) for text in (memory.text, filename)):
+        return ""
+    names = (str(memory.payload.get(name) or "") for name in ("heading", "title", "filename", "description"))
+    return next((name for name in names if any(_marks(name, words))), "")
 
 
 def _excerpt(whole: str, words: Collection[str]) -> str:

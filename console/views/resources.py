@@ -54,7 +54,9 @@ def resources(request: HttpRequest) -> HttpResponseBase:
     rows = queries.failed_with_cause(values["cause"]) if values["cause"] else Resource.objects.all()
     rows = queries.narrowed(rows.select_related("user"), user__user_id=values["user"], content_type=values["type"])
     if values["q"]:
-        rows = rows.filter(Q(filename__icontains=values["q"]) | Q(pk=values["q"]) | Q(user__user_id=values["q"]))
+        rows = rows.filter(
+            Q(filename__icontains=values["q"]) | Q(pk=values["q"]) | Q(user__user_id__icontains=values["q"])
+        )
     if values["reading"]:
         rows = rows.filter(READ_IN_PART)
     rows = queries.narrowed(rows, created_at__gte=values["since"], created_at__lt=values["until"])

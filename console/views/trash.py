@@ -38,6 +38,7 @@ from console.views.bulk import PURGE
 from console.views.jobs import describe_selection
 from console.views.memories import count_up_to, page_links
 from console.views.resources import DELETE_FILES, VIEW_FILES
+from console.word_search import search
 from core.errors import BadRequest, Conflict, NotFound
 from core.localization import localized
 from memories.models import Tombstone
@@ -236,6 +237,8 @@ def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedel
         return {}
     wanted = filters.deletions() if isinstance(filters, TrashFilters) else Q()
     among = Tombstone.objects.filter(wanted, undone_at__isnull=True).values("row") if wanted else None
+    if selection.words:
+        selection = search(values["q"], selection).of_tab(selection)
     found = browse.page(selection, after=values["after"], before=values["before"], limit=ROWS, among=among)
     total, written = count_up_to(selection, MAX_COUNTED, among=among)
     context: dict[str, Any] = {

@@ -66,6 +66,8 @@ def in_texts(words: Sequence[str]) -> Q:
             found &= Q(text__icontains=term.removeprefix(terms.PHRASE))
         elif term.startswith(terms.DIGITS):
             found &= Q(text__regex=terms.pattern_of(term.removeprefix(terms.DIGITS)))
+        elif term.startswith(terms.START) and terms.begins_sign(word := term.removeprefix(terms.START)):
+            found &= Q(text__icontains=word)
     return found
 
 

@@ -32,6 +32,8 @@ _WORD = lazy_pattern(rf"[^\W_{UNSPACED}]+|[{UNSPACED}]+")
 _NUMBER = lazy_pattern(r"(?<!\S)[+(]*(?:\d+[-.()/]+(?=\d))+\d+(?!\S)|(?<!\S)\+?\d{3,}(?!\S)")
 _DATE = lazy_pattern(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 _SEPARATORS: Final = r"[-. ()/]{0,2}"
+_SIGNS: Final = ("slot:", "said-", "mo:", "md:", "m:", "y:", "d:", "w:", "s:", "c:")
+"""What tokens begin with that stand for no word as it is written: signs, times and stop words."""
 _MAX_DIGITS: Final = 19
 """Longer numbers are no telephone or card numbers."""
 
@@ -59,9 +61,16 @@ def beginnings(text: str) -> tuple[str, ...]:
         tokens = query_tokens(word)
         if re.match(f"[{UNSPACED}]", word):
             found += tokens
+        elif begins_sign(word):
+            found += required_tokens(word)
         elif not kept.isdisjoint(tokens):  # else a stop word
             found.append(f"{START}{word}")
     return tuple(dict.fromkeys(found))
+
+
+def begins_sign(word: str) -> bool:
+    """Return True if tokens that are no words begin like this."""
+    return any(sign.startswith(word) for sign in _SIGNS)
 
 
 def of_user(terms: Collection[str], prefixes: Collection[str], named: Collection[str]) -> tuple[str, ...]:
