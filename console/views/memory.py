@@ -62,7 +62,8 @@ def memory(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     events = [*history(found.owner, found.memory_id), *superseded(found)]
     record_view(request, found)
-    context = {**_page(found, events), "place": _in_list(request, found)}
+    place = _in_list(request, found)
+    context = {**_page(found, events), "place": place, "list_query": request.GET.urlencode() if place else ""}
     if request.user.has_perm(VIEW_SEARCHES):
         context["uses"] = uses_of(found)
     return render(request, "console/memory.html", context)
@@ -90,7 +91,10 @@ def raw(request: HttpRequest, row: int) -> HttpResponseBase:
 
 @page(CHANGE, "GET", "POST")
 def change(request: HttpRequest, row: int) -> HttpResponseBase:
-    """Edit a memory and its tags and metadata. If another operator saved meanwhile, ask before overwriting."""
+    """Edit a memory and its tags and metadata. If another operator saved meanwhile, ask before overwriting.
+
+    The address has the filters of the list from which the operator came. *Save and next* opens its next memory.
+    """
     found = browse.get(row)
     if request.method != "POST":
         record_view(request, found)
@@ -99,6 +103,8 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
     if not form.is_valid():
         record_view(request, found)
         return _form(request, found, form, status=422)
+    is_next = request.POST.get("then") == "next"
+    following = _in_list(request, found, page="console:memory-edit").get("following", "") if is_next else ""
     with transaction.atomic():
         lookup.lock_user(found.owner.user_pk)
         found = browse.get(row)
@@ -107,7 +113,7 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
             saved_text = _("Saved. Agents now read the new text.") if changes else _("Saved.")
             done = _with_copies(saved_text, len(changes[1:]))
             messages.success(request, done, extra_tags=undo_address("categorize", changes))
-            return redirect("console:memory", row=row)
+            return redirect(following or reverse("console:memory", args=[row], query=request.GET))
     # The page shows both texts. Saving again overwrites, because its form has the new `etag`.
     record_view(request, found)
     saved, submitted = compare(found.text, form.cleaned_data["text"])
@@ -193,8 +199,8 @@ def etag_of(memory: StoredMemory) -> str:
     return hashlib.sha256(orjson.dumps(version)).hexdigest()[:32]
 
 
-def _in_list(request: HttpRequest, found: StoredMemory) -> dict[str, str]:
-    """Return the address of the list from which the operator came, and of the memories next to this one in it."""
+def _in_list(request: HttpRequest, found: StoredMemory, *, page: str = "console:memory") -> dict[str, str]:
+    """Return the address of the list from which the operator came, and of pages of the memories next to this one."""
     if not request.GET:
         return {}
     filters, now = ListFilters(reverse("console:memories"), request.GET), timezone.now()
@@ -205,7 +211,7 @@ def _in_list(request: HttpRequest, found: StoredMemory) -> dict[str, str]:
     query = {"tab": filters.data["tab"], **filters.unpaged()}
 
     def address(memories: Sequence[StoredMemory | Match]) -> str:
-        return reverse("console:memory", args=[memories[0].row], query=query) if memories else ""
+        return reverse(page, args=[memories[0].row], query=query) if memories else ""
 
     searched = search_of(filters, selection)
     if searched:
@@ -297,8 +303,15 @@ def _save(request: HttpRequest, found: StoredMemory, form: EditForm) -> list[Cha
 
 
 def _form(request: HttpRequest, found: StoredMemory, form: EditForm, *, status: int = 200) -> HttpResponse:
-    original = queries.original_text(found.row)
-    context = {"title": _("Edit memory"), "memory": found, "form": form, "original": original}
+    place = _in_list(request, found)
+    context = {
+        "title": _("Edit memory"),
+        "memory": found,
+        "form": form,
+        "original": queries.original_text(found.row),
+        "place": place,
+        "list_query": request.GET.urlencode() if place else "",
+    }
     return render(request, "console/memory_edit.html", context, status=status)
 
 

@@ -312,8 +312,8 @@
   };
   const edit = (row) => {
     const link = row && one('a[href*="/memory/m/"]', row);
-    if (link) location.assign(`${link.pathname}edit/`);
-    else if (!row) one('main a[href$="/edit/"]')?.click();
+    if (link) location.assign(`${link.pathname}edit/${link.search}`);
+    else if (!row) one('main a[href*="/edit/"]')?.click();
   };
   const discard = (row) => {
     const box = one('input[name="id"]', row), button = one('button[value="delete"]', row.closest('form') ?? row);
