@@ -10,7 +10,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Sum
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -23,16 +23,26 @@ from django.utils.translation import gettext_lazy
 from accounts import services, tokens
 from accounts.admin_base import ReadOnlyAdmin, actor_of
 from accounts.forms import CreateUserForm, IssueKeyForm, IssueTokenForm, RotateKeyForm, expiry_of
-from accounts.models import MemoryUser, RpcToken, UserKey
+from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
 from accounts.services import IssuedKey
 from accounts.tokens import IssuedToken
 from core.errors import GatewayError, InvalidInput
 from core.localization import localized
 
+ActorKind = AuditEvent.ActorKind
+MAX_ACTIONS = 20
+
 if TYPE_CHECKING:
     KeyInlineBase = admin.TabularInline[UserKey, MemoryUser]
 else:
     KeyInlineBase = admin.TabularInline
+
+
+def _activity_of(key: UserKey) -> dict[str, int]:
+    """Return how often each action of the audit trail was done with a key, the most frequent first."""
+    done = AuditEvent.objects.filter(subjects__user_id=key.user.user_id, actor_kind=ActorKind.KEY, actor=str(key.pk))
+    counts = done.order_by().values_list("action").annotate(times=Sum("count")).order_by("-times", "action")
+    return dict(counts[:MAX_ACTIONS])
 
 
 class CredentialAdmin(ReadOnlyAdmin):
@@ -233,7 +243,9 @@ class UserKeyAdmin(CredentialAdmin):
             grace = timedelta(hours=form.cleaned_data["grace_hours"])
             return services.rotate_key(key.user_id, key.pk, grace=grace, actor=actor_of(request)).new
 
-        return self.issue_page(request, form, rotate, _("Rotate key"), original=key, action=_("Rotate key"))
+        return self.issue_page(
+            request, form, rotate, _("Rotate key"), original=key, action=_("Rotate key"), activity=_activity_of(key)
+        )
 
     def revoke_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         return self.revoke_page(

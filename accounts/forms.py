@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import scopes, services, sessions, sign_in, tokens
 from core.errors import TooManyRequests
-from core.ids import check_name
+from core.ids import MAX_USER_ID_CHARS, check_name
 from core.localization import localized
 
 
@@ -63,7 +63,10 @@ class CredentialForm(forms.Form):
 
 class CreateUserForm(CredentialForm):
     user_id = forms.CharField(
-        max_length=64, strip=False, label=_("User ID"), help_text=_("1 to 64 characters of A-Z a-z 0-9 _ . @ + -")
+        max_length=MAX_USER_ID_CHARS,
+        strip=False,
+        label=_("User ID"),
+        help_text=_("The ID at your identity source, such as an e-mail address or auth0|12."),
     )
 
 
@@ -92,7 +95,7 @@ def _check_id(value: str) -> None:
 
 
 class IssueKeyForm(CredentialForm):
-    user_id = forms.CharField(max_length=64, label=_("User ID"))
+    user_id = forms.CharField(max_length=MAX_USER_ID_CHARS, label=_("User ID"))
     label = forms.CharField(
         max_length=services.MAX_LABEL_CHARS,
         label=_("Label"),
@@ -132,7 +135,7 @@ class IssueTokenForm(CredentialForm):
         help_text=_("Can access all users. New memories belong to the user openclaw."),
     )
     user_id = forms.CharField(
-        max_length=64, required=False, label=_("Or user ID"), help_text=_("Can access only this user.")
+        max_length=MAX_USER_ID_CHARS, required=False, label=_("Or user ID"), help_text=_("Can access only this user.")
     )
     scopes = forms.MultipleChoiceField(
         choices=[
@@ -151,7 +154,7 @@ class RotateKeyForm(CredentialForm):
     grace_hours = forms.IntegerField(
         min_value=0,
         max_value=services.MAX_GRACE.days * 24,
-        initial=int(services.DEFAULT_GRACE.total_seconds() // 3600),
+        initial=0,
         label=_("Grace period (hours)"),
         help_text=_("The old key keeps working during this time. 0 revokes it at once."),
     )

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.forms import PanelField
 from console import queries
 from console.text import language_of
-from core.ids import check_name
+from core.ids import MAX_USER_ID_CHARS, check_name
 from core.labels import check_metadata, check_tags
 from core.localization import localized
 from core.messages import MANAGE
@@ -157,7 +157,9 @@ class MetadataField(forms.CharField):
 class OwnerForm(PanelForm):
     """The owner of a new memory or file."""
 
-    user = forms.CharField(label=_("User"), max_length=64, widget=forms.TextInput(attrs={"list": "d-user"}))
+    user = forms.CharField(
+        label=_("User"), max_length=MAX_USER_ID_CHARS, widget=forms.TextInput(attrs={"list": "d-user"})
+    )
     app = NameField(label=_("App"), empty_value="default", widget=forms.TextInput(attrs={"placeholder": "default"}))
     project = NameField(
         label=_("Project"), empty_value="default", widget=forms.TextInput(attrs={"placeholder": "default"})
