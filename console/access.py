@@ -2,7 +2,8 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import Permission
@@ -21,12 +22,16 @@ from console import queries
 from console.filters import Filters
 from core.errors import GatewayError
 from core.logs import request_id
+from core.persistence.database_errors import database_errors
+from core.persistence.sql import fail_fast_writes
 from core.rest import Forbidden, problem_headers
 from store.types import StoredMemory
 
 View = Callable[..., HttpResponseBase]
 VIEW, ADD, CHANGE, DELETE = (f"store.{verb}_memory" for verb in ("view", "add", "change", "delete"))
 EXPORT = "accounts.export_memoryuser"
+MAX_WAIT_SECONDS: Final = 4.0
+"""A page waits so long for a locked database, then it says so."""
 
 
 def page(permission: str, *methods: str) -> Callable[[View], View]:
@@ -51,7 +56,8 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
                 }
                 return render(request, "console/refused.html", context, status=403)
             try:
-                response = allowed(request, *args, **kwargs)
+                with database_errors(), _short_wait(request):
+                    response = allowed(request, *args, **kwargs)
             except GatewayError as error:
                 return _error_page(request, error)
             if response.status_code != 405:
@@ -65,6 +71,11 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
         return _with_notice_of_lost_form(admin.site.admin_view(guarded))
 
     return decorate
+
+
+def _short_wait(request: HttpRequest) -> AbstractContextManager[None]:
+    """Let a page that is only looked at wait no longer than `MAX_WAIT_SECONDS` for a locked database."""
+    return fail_fast_writes(MAX_WAIT_SECONDS) if request.method == "GET" else nullcontext()
 
 
 def address_of_gateway(request: HttpRequest) -> str:

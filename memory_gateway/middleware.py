@@ -8,6 +8,7 @@ import re
 import time
 import zoneinfo
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
@@ -42,6 +43,7 @@ from core.errors import BadRequest, GatewayError
 from core.logs import are_bodies_private, choose_request_id, request_id
 from core.messages import Translatable as _
 from core.persistence import database_errors
+from core.persistence.sql import fail_fast_writes
 from core.rest import (
     PROBLEM_CONTENT_TYPE,
     JsonRenderer,
@@ -61,6 +63,7 @@ DEPRECATION = "@1767225600"
 
 # The content security policy of responses that are not pages. `server.responses` sends the same outside Django.
 DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+_RENEWAL_SECONDS = 0.5
 _DATA_TYPES = ("application/json", PROBLEM_CONTENT_TYPE)
 # Smaller answers, such as those of most searches, take longer to compress than to send.
 _COMPRESSED_BYTES = 32 * 1024
@@ -117,10 +120,12 @@ class SessionMiddleware(_PagesOnly, sessions.SessionMiddleware):
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         """Return the response even if the database cannot be written. The session then expires as if unused.
 
-        While the database is away, a change of the session is refused: a sign-in would seem to have worked.
+        Renewing a session does not wait long for another writer. While the database is away, a change of the session is
+        refused: a sign-in would seem to have worked.
         """
         try:
-            return super().process_response(request, response)
+            with nullcontext() if request.session.modified else fail_fast_writes(_RENEWAL_SECONDS):
+                return super().process_response(request, response)
         except (DatabaseError, SessionInterrupted) as error:
             # Django raises `SessionInterrupted` for any failed update, as if the session had been deleted.
             cause = error if isinstance(error, DatabaseError) else error.__context__ and error.__context__.__context__

@@ -133,14 +133,14 @@ def temporary_data_on_disk() -> Iterator[None]:
 
 
 @contextmanager
-def fail_fast_writes() -> Iterator[None]:
-    """Make writes on SQLite fail at once (`OperationalError`) inside the block while another connection writes."""
+def fail_fast_writes(after_seconds: float = 0) -> Iterator[None]:
+    """Make writes on SQLite fail soon (`OperationalError`) inside the block while another connection writes."""
     if connection.vendor != "sqlite":
         yield
         return
     connection.ensure_connection()
     database = connection.connection
-    database.execute("PRAGMA busy_timeout = 0")
+    database.execute(f"PRAGMA busy_timeout = {int(after_seconds * 1000)}")
     try:
         yield
     finally:
