@@ -1,4 +1,4 @@
-"""Encryption of secrets at rest.
+"""Encryption of secrets at rest, and signatures.
 
 Keys are derived from `SECRET_KEY`; `SECRET_KEY_FALLBACKS` are accepted for decryption. Each column of encrypted texts
 belongs to a `Purpose`, so that `operations.secret_rotation` finds them all.
@@ -8,7 +8,9 @@ import base64
 from functools import lru_cache
 from typing import Final
 
+from cryptography.exceptions import InvalidSignature
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
@@ -67,6 +69,31 @@ def is_current(ciphertext: str, *, purpose: str) -> bool:
         decrypt(ciphertext, purpose=purpose)
         return False
     return True
+
+
+def sign(message: bytes, *, purpose: str) -> str:
+    """Return the signature of a message by the present secret (Ed25519, RFC 8032), in Base64."""
+    return base64.b64encode(_signing_key(settings.SECRET_KEY, purpose).sign(message)).decode()
+
+
+def is_signed(message: bytes, signature: str, *, public_key: str) -> bool:
+    """Return True if a message has this signature by the owner of a public key; both are Base64."""
+    try:
+        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public_key, validate=True))
+        key.verify(base64.b64decode(signature, validate=True), message)
+    except (ValueError, InvalidSignature):
+        return False
+    return True
+
+
+def public_keys(purpose: str) -> list[str]:
+    """Return the public keys for signatures by the present secret and by former ones, in Base64."""
+    keys = [_signing_key(secret, purpose) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
+    return [base64.b64encode(key.public_key().public_bytes_raw()).decode() for key in keys]
+
+
+def _signing_key(secret: str, purpose: str) -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(base64.urlsafe_b64decode(_derive(secret, purpose)))
 
 
 def _cipher(purpose: str) -> MultiFernet:

@@ -28,7 +28,7 @@ from core.ids import ERASED_ID, ERASED_PREFIX, user_id_form
 from core.messages import Translatable as _
 from core.times import isoformat
 from engines.registry import attached_remote, get_engine
-from operations import erased_jobs, files, tables
+from operations import erased_jobs, files, receipts, tables
 from operations.cleanup import compaction
 from operations.commands import Report, no_report
 from operations.external import engine_deletion
@@ -43,6 +43,7 @@ logger = logging.getLogger("memory_gateway.erase")
 Receipt = dict[str, Any]
 BEGUN = "user.erase_begin"
 ERASED = "user.erase"
+SIGNED = "user.erase_receipt"
 _LOGS = _("The request log contains the user id and paths until it is rotated.")
 _REMOTE_SECONDS = 20.0
 """The seconds that an erasure waits for the remote; the worker sends the rest."""
@@ -103,7 +104,7 @@ def erase(
     in_files = compaction.compact(however_large=however_large)
     logger.info("Erased user %s: %d rows, %d files", user.pk, total, len(stored))
     remaining = event.detail["remote"]
-    return {
+    receipt = receipts.signed({
         "receipt_id": str(uuid.uuid4()),
         "user_id": user.user_id,
         "begun_at": isoformat(event.at),
@@ -113,7 +114,10 @@ def erase(
         "files": {"count": len(stored), "bytes": sum(stored)},
         "remote": remaining and {**remaining, "deletions": deleted},
         "residue": [*(residue.sentences(deleted) if remaining else []), *in_files, _LOGS, _BACKUPS],
-    }
+    })  # fmt: skip
+    actor, trace = Actor(event.actor_kind, event.actor), receipts.trace(receipt)
+    record(actor, SIGNED, receipt["receipt_id"], subject_type="receipt", detail=trace)
+    return receipt
 
 
 def find(user_id: str) -> UUID:

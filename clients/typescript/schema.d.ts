@@ -2100,6 +2100,8 @@ export interface components {
              *     ]
              */
             residue: string[];
+            /** @description The signature, which `manage.py verify_receipt` checks. */
+            signature: components["schemas"]["ReceiptSignature"];
         };
         /**
          * ExpiryBody
@@ -4632,6 +4634,31 @@ export interface components {
              * @example Pages whose pictures were not read: 1 (2).
              */
             message: string;
+        };
+        /**
+         * ReceiptSignature
+         * @description The gateway's signature over the receipt without it: JSON with sorted keys, without spaces, in UTF-8.
+         */
+        ReceiptSignature: {
+            /**
+             * Algorithm
+             * @description The algorithm (RFC 8032).
+             * @example Ed25519
+             * @constant
+             */
+            algorithm: "Ed25519";
+            /**
+             * Public Key
+             * @description The gateway's public key, in Base64.
+             * @example NN5o4dCTKDJ1q2PSFmt/rYVZmEB2pM0nZSa8Xv3IhTk=
+             */
+            public_key: string;
+            /**
+             * Value
+             * @description The signature, in Base64.
+             * @example qUEkSmnNE6lqzcXTFbiZ4eUH3Gr5lrwxJpfoIQ9kG8DBcoQhMNuO7g9u3fE0pKIGbR3PrX1rBPcwFeN9TQmCCA==
+             */
+            value: string;
         };
         /**
          * RegisteredAnswer

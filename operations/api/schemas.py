@@ -193,6 +193,19 @@ class ErasedBy(BaseModel):
     )
 
 
+class ReceiptSignature(BaseModel):
+    """The gateway's signature over the receipt without it: JSON with sorted keys, without spaces, in UTF-8."""
+
+    algorithm: Literal["Ed25519"] = Field(description="The algorithm (RFC 8032).", examples=["Ed25519"])
+    public_key: str = Field(
+        description="The gateway's public key, in Base64.", examples=["NN5o4dCTKDJ1q2PSFmt/rYVZmEB2pM0nZSa8Xv3IhTk="]
+    )
+    value: str = Field(
+        description="The signature, in Base64.",
+        examples=["qUEkSmnNE6lqzcXTFbiZ4eUH3Gr5lrwxJpfoIQ9kG8DBcoQhMNuO7g9u3fE0pKIGbR3PrX1rBPcwFeN9TQmCCA=="],
+    )
+
+
 class ErasureReceipt(BaseModel):
     """The receipt of an erasure. Keep it: it is the only record that still names the user."""
 
@@ -217,3 +230,4 @@ class ErasureReceipt(BaseModel):
             ]
         ],
     )
+    signature: ReceiptSignature = Field(description="The signature, which `manage.py verify_receipt` checks.")

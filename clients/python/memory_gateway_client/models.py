@@ -81,6 +81,7 @@ __all__ = [
     "Prompt",
     "PromptContext",
     "ReadingNote",
+    "ReceiptSignature",
     "RegisteredResource",
     "RemoteDeletions",
     "RemoteResidue",
@@ -1051,6 +1052,17 @@ class RemoteResidue(Model):
     """The deletions there; null if the operator has not enabled them."""
 
 
+class ReceiptSignature(Model):
+    """The gateway's signature over the receipt without it: JSON with sorted keys, without spaces, in UTF-8."""
+
+    algorithm: str
+    """The algorithm (RFC 8032)."""
+    public_key: str
+    """The gateway's public key, in Base64."""
+    value: str
+    """The signature, in Base64."""
+
+
 class ErasureReceipt(Model):
     """The receipt of an erasure. Keep it: it is the only record that still names the user."""
 
@@ -1072,6 +1084,8 @@ class ErasureReceipt(Model):
     """The data that remotes held; null if none was ever attached."""
     residue: list[str]
     """Sentences about copies that the gateway cannot remove, such as backups."""
+    signature: ReceiptSignature
+    """The signature, which `manage.py verify_receipt` checks."""
 
 
 class NewPortalLink(Model):
