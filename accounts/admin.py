@@ -32,6 +32,7 @@ from accounts.models import (
     Pause,
     PortalLink,
     RefusedMessage,
+    SecondFactor,
     SignInThrottle,
 )
 
@@ -99,6 +100,17 @@ class OperatorIdentityAdmin(ReadOnlyAdmin):
     list_filter = ("created_at",)
     list_select_related = ("operator",)
     search_fields = ("operator__username__exact", "subject__exact")
+
+
+@admin.register(SecondFactor)
+class SecondFactorAdmin(ReadOnlyAdmin):
+    """Operators with a second factor. Nothing of it is shown."""
+
+    list_display = ("operator", "created_at")
+    list_filter = ("created_at",)
+    list_select_related = ("operator",)
+    search_fields = ("operator__username__exact",)
+    fields = ("operator", "created_at")
 
 
 @admin.register(IdempotencyKey)

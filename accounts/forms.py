@@ -8,14 +8,16 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts import scopes, services, sessions, sign_in, tokens
+from accounts import scopes, second_factor, services, sessions, sign_in, tokens
 from core.errors import TooManyRequests
 from core.ids import MAX_USER_ID_CHARS, check_name
 from core.localization import localized
 
 
 class OperatorSignInForm(AdminAuthenticationForm):
-    """The admin's sign-in form with a limit on failed attempts."""
+    """The admin's sign-in form with a limit on failed attempts, and the code of operators with a second factor."""
+
+    code = forms.CharField(max_length=32, required=False)
 
     def clean(self) -> dict[str, Any]:
         username, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
@@ -34,6 +36,7 @@ class OperatorSignInForm(AdminAuthenticationForm):
             raise forms.ValidationError(message, params={"minutes": minutes}) from None
         try:
             cleaned = super().clean()
+            self._check_code()
         except forms.ValidationError:
             sign_in.fail(username, address)
             raise
@@ -41,6 +44,11 @@ class OperatorSignInForm(AdminAuthenticationForm):
         if self.request:
             sessions.forget(self.request)
         return cleaned
+
+    def _check_code(self) -> None:
+        operator = self.get_user()
+        if second_factor.is_on(operator) and not second_factor.accept(operator, self.cleaned_data.get("code", "")):
+            raise forms.ValidationError(_("Enter the present code of your authenticator app, or a recovery code."))
 
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)

@@ -234,6 +234,24 @@ class OperatorIdentity(models.Model):
         return self.subject
 
 
+class SecondFactor(models.Model):
+    """The second factor of an operator. `last_step` is the time step of the last code: each is accepted once."""
+
+    operator = models.OneToOneField(User, models.CASCADE, verbose_name=_("operator"), related_name="second_factor")
+    sealed_secret = models.CharField(_("sealed secret"), max_length=255, editable=False)
+    last_step = models.BigIntegerField(_("last time step"), editable=False)
+    recovery_digests = models.JSONField(_("digests of the recovery codes"), editable=False)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("second factor")
+        verbose_name_plural = _("second factors")
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return str(self.operator)
+
+
 def destination_of(redirect_uri: str) -> str:
     """Return host and port of a web address, or scheme and host of an application's own address."""
     parts = urlsplit(redirect_uri)

@@ -5,10 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.contrib.auth.models import Group, User
+from django.contrib.auth.tokens import default_token_generator
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import QuerySet
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
 
 from accounts import authority, oauth, tokens
 from accounts.audit import Actor, record
@@ -22,7 +26,7 @@ def random_password() -> str:
 
 @transaction.atomic
 def create(username: str, role: Group | None, *, password: str | None = None, actor: Actor) -> User:
-    """Create an operator. Without a password they sign in by OpenID Connect only.
+    """Create an operator. Without a password they sign in by OpenID Connect, or set one by an invitation.
 
     Raises: `IntegrityError` for a name that exists.
     """
@@ -83,19 +87,41 @@ def sign_out(operator: User, *, actor: Actor) -> int:
     return count
 
 
+def invitation_path(operator: User) -> str:
+    """Return the path of the page on which an operator sets the own password.
+
+    It works once, until `PASSWORD_RESET_TIMEOUT`, and until another invitation.
+    """
+    key = urlsafe_base64_encode(force_bytes(operator.pk))
+    return reverse("console:invitation", args=[key, default_token_generator.make_token(operator)])
+
+
+def may_have_password(operator: User | None) -> bool:
+    """Return True for an active operator who does not sign in by the identity provider."""
+    return operator is not None and operator.is_active and operator.is_staff and not hasattr(operator, "identity")
+
+
+def is_invited(operator: User) -> bool:
+    """Return True for an operator who has not set a password yet."""
+    return may_have_password(operator) and not operator.has_usable_password()
+
+
+def accept_invitation(operator: User) -> None:
+    """Record that an operator has set a password by the link of an invitation."""
+    _record(Actor.operator(operator.get_username()), "operator.set_password", operator, {})
+
+
 @transaction.atomic
-def reset_password(operator: User, *, actor: Actor) -> str:
-    """Give an operator a random password and return it. Sessions that began with the old one end (Django).
+def reset_password(operator: User, *, actor: Actor) -> None:
+    """Take the password from an operator, for another invitation. Sessions that began with it end (Django).
 
     Raises: `Conflict` for an operator of the identity provider.
     """
     if hasattr(operator, "identity"):
         raise Conflict(_("This operator has no password and signs in by single sign-on."))
-    password = random_password()
-    operator.set_password(password)
+    operator.set_unusable_password()
     operator.save(update_fields=["password"])
     _record(actor, "operator.reset_password", operator, {})
-    return password
 
 
 def end_sessions(operator: User) -> int:

@@ -47,7 +47,14 @@ def begin(username: str, address: str) -> None:
 
 
 def succeed(username: str, address: str) -> None:
-    """Reset the failures of a name after a sign-in, and unlock its network."""
+    """Record a sign-in, and reset the failures of the name."""
+    with transaction.atomic():
+        forgive(username, address)
+        record(Actor.operator(username), "operator.sign_in", username)
+
+
+def forgive(username: str, address: str) -> None:
+    """Reset the failures of a name, which has shown who it is, and unlock its network."""
     network = network_of(address)
     with transaction.atomic():
         of_name = SignInThrottle.objects.filter(network=network, name_digest=_digest(username)).first()
@@ -57,7 +64,6 @@ def succeed(username: str, address: str) -> None:
             of_network.locked_until = None
             of_network.save()
             of_name.delete()
-        record(Actor.operator(username), "operator.sign_in", username)
 
 
 def fail(username: str, address: str) -> None:

@@ -35,7 +35,7 @@ MAX_WAIT_SECONDS: Final = 4.0
 
 
 def page(permission: str, *methods: str) -> Callable[[View], View]:
-    """Decorate a view of the panel. It accepts only GET unless `methods` are given.
+    """Decorate a view of the panel. It accepts only GET unless `methods` are given. "" is a page of every operator.
 
     Without a session, the sign-in page is shown; without the permission, a page that names it. A `GatewayError` of the
     view becomes an error page with its status.
@@ -46,7 +46,7 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
 
         @functools.wraps(view)
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            if not request.user.has_perm(permission):
+            if permission and not request.user.has_perm(permission):
                 context = {
                     "title": _("Permission denied"),
                     "permission": _permission_label(permission),

@@ -407,3 +407,11 @@ class OperatorForm(PanelForm):
 class NewOperatorForm(PanelForm):
     username = forms.CharField(label=_("Name"), max_length=150, validators=[User.username_validator])
     role = RoleField()
+
+
+class SecondFactorForm(PanelForm):
+    code = forms.CharField(
+        label=_("Code"),
+        max_length=32,
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "inputmode": "text", "autocapitalize": "none"}),
+    )

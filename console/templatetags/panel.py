@@ -19,7 +19,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext, pgettext_l
 
 from accounts import oidc
 from accounts.credential_names import credential_names
-from accounts.models import MemoryUser
+from accounts.models import MemoryUser, SecondFactor
 from console import navigation, queries
 from console.audit_labels import ACTIONS
 from console.filters import Filters
@@ -472,4 +472,5 @@ def sign_in_methods() -> dict[str, bool]:
         "oidc": oidc.is_on(),
         "password": settings.MEMORY_GATEWAY_PASSWORD_SIGN_IN,
         "has_operators": User.objects.filter(is_staff=True).exists(),
+        "has_codes": SecondFactor.objects.exists(),
     }

@@ -13,9 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts import operators as services
+from accounts import second_factor
 from accounts.admin_base import actor_of
 from console.access import page, render
 from console.forms import ROLES, NewOperatorForm, OperatorForm
+from console.views import invitation
 from core.errors import existing
 from core.rest import Forbidden
 
@@ -29,16 +31,16 @@ def operators(request: HttpRequest) -> HttpResponseBase:
 
 @page(ADD_OPERATORS, "POST")
 def add(request: HttpRequest) -> HttpResponseBase:
-    """Create an operator and show the password once."""
+    """Create an operator and show the link of the invitation once."""
     form = NewOperatorForm(request.POST)
     if form.is_valid():
-        values, password = form.cleaned_data, services.random_password()
+        values = form.cleaned_data
         try:
-            created = services.create(values["username"], values["role"], password=password, actor=actor_of(request))
+            created = services.create(values["username"], values["role"], actor=actor_of(request))
         except IntegrityError:
             form.add_error("username", _("An operator with this name exists."))
         else:
-            return _show_password(request, created, password)
+            return _list(request, NewOperatorForm(), invited=created)
     return _list(request, form, status=422)
 
 
@@ -61,6 +63,7 @@ def operator(request: HttpRequest, pk: int) -> HttpResponseBase:
         "form": form,
         "roles": _labels(found),
         "can_change": _can_change(request, found),
+        "has_factor": second_factor.is_on(found),
         "is_role_of_provider": hasattr(found, "identity") and settings.MEMORY_GATEWAY_OIDC_ROLES,
     }
     return render(request, "console/operator.html", context, status=422 if form.errors else 200)
@@ -78,23 +81,42 @@ def sign_out(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 @page(CHANGE_OPERATORS, "POST")
 def reset_password(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """End the password of an operator and show the link by which they set another one."""
     found = _get(pk)
     _require_change(request, found)
-    return _show_password(request, found, services.reset_password(found, actor=actor_of(request)))
+    services.reset_password(found, actor=actor_of(request))
+    return _list(request, NewOperatorForm(), invited=found)
 
 
-def _list(request: HttpRequest, form: NewOperatorForm, *, status: int = 200) -> HttpResponseBase:
+@page(CHANGE_OPERATORS, "POST")
+def remove_factor(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Turn the second factor of an operator off, who has lost it."""
+    found = _get(pk)
+    _require_change(request, found)
+    second_factor.turn_off(found, actor=actor_of(request))
+    messages.success(request, _("Second factor turned off."))
+    return redirect("console:operator", pk=pk)
+
+
+def _list(
+    request: HttpRequest, form: NewOperatorForm, *, invited: User | None = None, status: int = 200
+) -> HttpResponseBase:
     rows = (
         User.objects.filter(is_staff=True)
+        .select_related("identity")
         .prefetch_related("groups", "user_permissions")
         .order_by("-is_active", "username")
     )
     context: dict[str, Any] = {
         "title": _("Operators"),
-        "rows": [{"operator": row, "roles": _labels(row)} for row in rows],
+        "rows": [{"operator": row, "roles": _labels(row), "is_invited": services.is_invited(row)} for row in rows],
         "form": form,
         "roles": ROLES.values(),
+        "by_password": settings.MEMORY_GATEWAY_PASSWORD_SIGN_IN,
     }
+    if invited and settings.MEMORY_GATEWAY_PASSWORD_SIGN_IN:
+        days = settings.PASSWORD_RESET_TIMEOUT // 86_400
+        context |= {"invited": invited, "link": invitation.address_of(request, invited), "days": days}
     return render(request, "console/operators.html", context, status=status)
 
 
@@ -103,11 +125,6 @@ def _labels(operator: User) -> list[str]:
         return [_("Superuser")]
     labels = [str(ROLES[name][0]) if name in ROLES else name for name in services.roles_of(operator)]
     return [*labels, _("individual permissions")] if operator.user_permissions.all() else labels
-
-
-def _show_password(request: HttpRequest, operator: User, password: str) -> HttpResponseBase:
-    context = {"title": _("Password of %(name)s") % {"name": operator.get_username()}, "password": password}
-    return render(request, "console/operator_password.html", context)
 
 
 def _can_change(request: HttpRequest, operator: User) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 from django.conf import settings
 from django.contrib import auth
@@ -30,24 +31,35 @@ _MAX_TARGET_CHARS = 1500
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
-def _page(view: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Count the request and show the errors of a view as pages. Without a provider there is no such page."""
+def open_page(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Decorate a page that is open to everybody: count the request and show the errors of the view as pages."""
 
-    @require_GET
     @never_cache
     @wraps(view)
-    def shown(request: HttpRequest) -> HttpResponse:
+    def shown(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
-            if not oidc.is_on():
-                raise NotFound(_("Single sign-on is not configured."))
             limits.count_anonymous(address_of(request))
-            return view(request)
+            return view(request, *args, **kwargs)
         except GatewayError as error:
             context = {"error": error, "request_id": request_id.get()}
             page = render(request, "error.html", context, status=error.status)
             for name, value in problem_headers(error).items():
                 page[name] = value
             return page
+
+    return shown
+
+
+def _page(view: Callable[[HttpRequest], HttpResponse]) -> Callable[..., HttpResponseBase]:
+    """Decorate a page of the single sign-on. Without a provider there is no such page."""
+
+    @require_GET
+    @open_page
+    @wraps(view)
+    def shown(request: HttpRequest) -> HttpResponse:
+        if not oidc.is_on():
+            raise NotFound(_("Single sign-on is not configured."))
+        return view(request)
 
     return shown
 

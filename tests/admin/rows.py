@@ -26,6 +26,7 @@ from accounts.models import (
     PortalLink,
     RefusedMessage,
     RpcToken,
+    SecondFactor,
     SignInThrottle,
     UserKey,
 )
@@ -92,6 +93,11 @@ def operator_identity(number: int) -> OperatorIdentity:
     return OperatorIdentity.objects.create(
         operator=operator, issuer="https://id.example.org", subject=f"{MARKUP}{number}"
     )
+
+
+def second_factor(number: int) -> SecondFactor:
+    operator = User.objects.create_user(f"second{number}", is_staff=True)
+    return SecondFactor.objects.create(operator=operator, sealed_secret="x", last_step=0, recovery_digests=[])
 
 
 def idempotency_key(number: int) -> IdempotencyKey:
@@ -385,6 +391,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     Pause: pause,
     RefusedMessage: refused_message,
     OperatorIdentity: operator_identity,
+    SecondFactor: second_factor,
     Session: session,
     Memory: memory,
     IndexStatistics: statistics,

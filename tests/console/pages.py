@@ -78,6 +78,8 @@ def pages(panel: Panel) -> dict[str, str]:
         "job-running": f"jobs/{rows['running']}/",
         "job-hostile": f"jobs/{rows['hostile_job']}/",
         "operators": "operators/",
+        "second-factor": "second-factor/",
+        "invitation": f"{panel.server.url}{rows['invitation']}",
         "operator": f"operators/{rows['operator']}/",
         "queues": "queues/",
         "webhooks-failing": "webhooks/?state=failed",

@@ -22,6 +22,7 @@ from django.utils import timezone  # noqa: E402
 from accounts import services  # noqa: E402
 from accounts.audit import Actor  # noqa: E402
 from accounts.models import MemoryUser  # noqa: E402
+from accounts.operators import invitation_path  # noqa: E402
 from core.ids import new_resource_id, resource_session_id  # noqa: E402
 from core.persistence.files import stored_files, temporary_file, write_all  # noqa: E402
 from core.times import to_ms  # noqa: E402
@@ -92,7 +93,7 @@ def main() -> None:
         maria.user_pk, {**person, "notes": "Asked on the phone for the new price list."}, actor=ACTOR
     )
     key = services.keys_of(wei.user_pk)[0]
-    rows: dict[str, Any] = {"operator": create_operators(), "key": str(key.pk)}
+    rows: dict[str, Any] = {"operator": create_operators(), "key": str(key.pk), "invitation": invite()}
     for number, (category, text, importance, agent) in enumerate(MEMORIES):
         at = NOW - timedelta(hours=2 + 31 * number)
         row = remember(wei, f"chat:{'weekly-sync' if number % 2 else 'support-20261118-warehouse'}", text, at,
@@ -143,6 +144,12 @@ def create_operators() -> int:
         hostile = User.objects.create_user(f"{number}{payload}"[:150], is_staff=True)
         hostile.groups.add(Group.objects.create(name=f"{number}{payload}"[:150]))
     return curator.pk
+
+
+def invite() -> str:
+    """Create an operator without a password and return the path of the invitation."""
+    invited = User.objects.create_user("li.na", is_staff=True)
+    return invitation_path(invited)
 
 
 def create_user_scope(user_id: str) -> Owner:

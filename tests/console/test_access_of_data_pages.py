@@ -66,6 +66,7 @@ PAGES = {
     "operator-add": ("post", "auth.add_user"),
     "operator-sign-out": ("post", "auth.change_user"),
     "operator-password": ("post", "auth.change_user"),
+    "operator-second-factor": ("post", "auth.change_user"),
     "queues": ("get", "store.view_memory"),
     "searches": ("get", "memories.view_loggedsearch"),
     "searches-one": ("get", "memories.view_loggedsearch"),
@@ -87,7 +88,14 @@ def address(name: str) -> str:
         return reverse(f"console:{name}", args=["r_none"])
     if name == "user-connection-revoke":
         return reverse(f"console:{name}", args=[NO_ID, NO_ID])
-    if name in {"operator", "operator-sign-out", "operator-password", "searches-one", "searches-question"}:
+    if name in {
+        "operator",
+        "operator-sign-out",
+        "operator-password",
+        "operator-second-factor",
+        "searches-one",
+        "searches-question",
+    }:
         return reverse(f"console:{name}", args=[0])
     plain = {
         "user-receipt",

@@ -9,6 +9,7 @@ from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
+from django.utils.http import urlsafe_base64_encode
 
 from accounts import operators as services
 from accounts.audit import Actor
@@ -21,6 +22,7 @@ PAGES = {name: permission for name, (_method, permission) in test_access_of_data
     name: f"store.{permission}" for name, (_method, permission) in test_access.PAGES.items() if permission
 }
 
+NEW_PASSWORD = "Harbor-2291-q"
 pytestmark = pytest.mark.django_db
 
 
@@ -37,8 +39,18 @@ def member(role: str, name: str = "ann") -> Client:
     return client
 
 
-def shown_password(answer: Any) -> str:
-    return str(answer.context["password"])
+def invited(answer: Any) -> str:
+    """Return the link of the invitation that a page shows."""
+    return str(answer.context["link"])
+
+
+def accept(link: str, password: str = NEW_PASSWORD) -> Any:
+    """Open an invitation and set a password; return the answer."""
+    client = Client()
+    form = client.get(link)
+    if form.status_code != 302:
+        return form
+    return client.post(form.headers["Location"], {"new_password1": password, "new_password2": password})
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -82,16 +94,44 @@ def test_each_role_may_do_its_work_and_no_more() -> None:
 def test_an_administrator_adds_an_operator_who_then_signs_in() -> None:
     administrator = member("Administrator")
     form = {"username": "bob", "role": Group.objects.get(name="Viewer").pk}
-    password = shown_password(administrator.post(reverse("console:operator-add"), form))
+    link = invited(administrator.post(reverse("console:operator-add"), form))
+    assert "invited" in administrator.get("/admin/memory/operators/").content.decode()
+    assert accept(link, "short").status_code == 422
+    assert accept(link).status_code == 302
     client = Client()
-    signed_in: Any = client.post("/admin/login/", {"username": "bob", "password": password})
+    signed_in: Any = client.post("/admin/login/", {"username": "bob", "password": NEW_PASSWORD})
     assert signed_in.status_code == 302
     assert client.get("/admin/memory/list/").status_code == 200
     assert client.get("/admin/memory/users/").status_code == 200
     assert client.get("/admin/memory/operators/").status_code == 403
     event = AuditEvent.objects.get(action="operator.create")
     assert (event.actor, event.subject_id, event.detail) == ("ann", "bob", {"roles": ["Viewer"]})
-    assert password not in administrator.get("/admin/memory/operators/").content.decode()
+    accepted = AuditEvent.objects.get(action="operator.set_password")
+    assert (accepted.actor, accepted.subject_id) == ("bob", "bob")
+    assert link not in administrator.get("/admin/memory/operators/").content.decode()
+
+
+@pytest.mark.parametrize("ending", ["used", "reset", "deactivated", "expired", "of another", "no passwords"])
+def test_a_link_that_has_ended_sets_no_password(settings: Any, ending: str) -> None:
+    administrator = member("Administrator")
+    link = invited(administrator.post(reverse("console:operator-add"), {"username": "bob"}))
+    bob = User.objects.get(username="bob")
+    if ending == "used":
+        assert accept(link).status_code == 302
+    elif ending == "reset":
+        assert invited(administrator.post(reverse("console:operator-password", args=[bob.pk]))) != link
+    elif ending == "deactivated":
+        User.objects.filter(pk=bob.pk).update(is_active=False)
+    elif ending == "expired":
+        settings.PASSWORD_RESET_TIMEOUT = -1
+    elif ending == "no passwords":
+        settings.MEMORY_GATEWAY_PASSWORD_SIGN_IN = False
+    else:
+        key, _token = link.split("/")[-3:-1]
+        link = link.replace(f"/{key}/", f"/{urlsafe_base64_encode(str(bob.pk - 1).encode())}/")
+    before = User.objects.get(pk=bob.pk).password
+    assert accept(link, "Another-7781-z").status_code == 404
+    assert User.objects.get(pk=bob.pk).password == before
 
 
 @pytest.mark.parametrize("username", ["", "ann", "a b", "x" * 151])

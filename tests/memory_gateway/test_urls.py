@@ -115,6 +115,7 @@ PORTAL = "/portal/"
 ADMIN_OPEN = {"/admin/login/"}
 # Open as well, and absent without an OpenID Connect provider.
 SIGN_IN = {"/admin/memory/sign-in/", "/admin/memory/sign-in/callback/", "/admin/memory/sign-out/"}
+INVITATION = "/admin/memory/invitation/<str:uidb64>/<str:token>/"
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -169,6 +170,8 @@ def test_the_panel_is_for_staff(client: Client, route: Route) -> None:
     for answer in (client.get(route.address), client.post(route.address)):
         if route.pattern == "/admin/memory/language/":
             assert (answer.status_code, answer.headers.get("Location")) in {(405, None), (302, "/")}
+        elif route.pattern == INVITATION:
+            assert answer.status_code == 404
         elif route.pattern in SIGN_IN:
             assert answer.status_code in {404, 405}
         elif route.pattern in ADMIN_OPEN:
