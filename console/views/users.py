@@ -211,7 +211,8 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
         latest = browse.page(Selection(user_pk=found.pk, tab="user"), limit=LATEST).memories
         edited = queries.edited([memory.row for memory in latest])
         context["facts"] = [memory_item(memory, is_edited=memory.row in edited) for memory in latest]
-        context["sessions"] = _with_counts(list(_sessions_of(found.pk).order_by("-pk")[:LATEST]))
+        talks = _sessions_of(found.pk).exclude(session_id__startswith="resource:")  # files have a card
+        context["sessions"] = _with_counts(list(talks.order_by("-pk")[:LATEST]))
     if may("resources.view_resource"):
         context["files"] = queries.counts_by("status", Resource.objects.filter(user=found, state=State.LIVE))
     if may("profiles.view_profilememory"):
