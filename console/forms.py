@@ -411,7 +411,7 @@ class NewOperatorForm(PanelForm):
 
 class SecondFactorForm(PanelForm):
     code = forms.CharField(
-        label=_("Code"),
+        label=_("Code of your authenticator app"),
         max_length=32,
         widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "inputmode": "text", "autocapitalize": "none"}),
     )

@@ -1,4 +1,4 @@
-"""The page of an invitation, open to whoever has its link: the operator sets a password that nobody else has seen."""
+"""The page of an invitation: by a one-time link an operator sets a password that no other operator sees."""
 
 from typing import Any
 

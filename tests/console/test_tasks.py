@@ -186,7 +186,7 @@ def add_a_memory(on: Visit) -> None:
     on.notice("Memory added.")
 
 
-def upload_ten_files_of_which_one_is_refused(on: Visit) -> None:
+def upload_ten_files_and_a_refused_one(on: Visit) -> None:
     on.page.keyboard.press("Control+k")
     on.page.keyboard.type("upload f")
     expect(on.page.locator("#mg-results li").first).to_contain_text("Upload files")
@@ -437,7 +437,7 @@ TASKS = (
     Task(see_why_an_answer_was_given, 2, 2),
     Task(rotate_a_leaked_key, 3, 4),
     Task(add_a_memory, 3, 3),
-    Task(upload_ten_files_of_which_one_is_refused, 1, 1),
+    Task(upload_ten_files_and_a_refused_one, 1, 1),
     Task(go_back_to_an_older_profile, 3, 4),
     Task(find_words_of_all_users, 0, 1),
     Task(export_ticked_memories, 3, 1),

@@ -72,7 +72,7 @@ def test_others_check_it_with_the_public_key(receipt: dict[str, Any], tmp_path: 
     assert verify(str(file))[0] == 0
 
 
-def test_a_receipt_that_someone_signed_anew_is_not_genuine(receipt: dict[str, Any], settings: Any) -> None:
+def test_a_receipt_that_another_key_signed_is_not_genuine(receipt: dict[str, Any], settings: Any) -> None:
     own = receipts.public_keys()
     settings.SECRET_KEY = "the secret of a forger, which is long enough for the checks of settings"
     forged = receipts.signed({name: value for name, value in receipt.items() if name != "signature"})
