@@ -316,13 +316,22 @@ def _is_akin(one: str, other: str) -> bool:
     if one == other:
         return True
     least = min(len(one), len(other))
-    if least < 4 or abs(len(one) - len(other)) > 3:
+    if least < _AKIN or abs(len(one) - len(other)) > 3:
         return False
-    return one[: max(4, least - 1)] == other[: max(4, least - 1)]
+    return one[: max(_AKIN, least - 1)] == other[: max(_AKIN, least - 1)]
+
+
+_AKIN: Final = 4
+"""Letters that stems of two forms of a word begin with alike at least."""
 
 
 def _shared(words: frozenset[str], others: frozenset[str]) -> frozenset[str]:
-    return frozenset(word for word in words if word in others or any(_is_akin(word, one) for one in others))
+    beginnings = {one[:_AKIN] for one in others}
+    return frozenset(
+        word
+        for word in words
+        if word in others or (word[:_AKIN] in beginnings and any(_is_akin(word, one) for one in others))
+    )
 
 
 def _added(words: frozenset[str], others: frozenset[str]) -> frozenset[str]:
@@ -346,6 +355,8 @@ def is_same_fact(one: Wording, other: Wording, query: Wording) -> bool:
     If they share a word that the query lacks, which may answer it, each may have some words more, none in the place of
     another.
     """
+    if one.is_negated != other.is_negated or one.numbers != other.numbers:
+        return False
     alike = _shared(one.words, other.words)
     more, others = one.words - alike, other.words - _shared(other.words, one.words)
     if len(alike) + len(one.numbers) < 2 or _differs(one, other, more, others):
@@ -362,8 +373,6 @@ def is_same_fact(one: Wording, other: Wording, query: Wording) -> bool:
 
 def _differs(one: Wording, other: Wording, more: Set[str], others: Set[str]) -> bool:
     """Return True if two texts differ in what makes two facts; `more` and `others` are the words of one of them."""
-    if one.is_negated != other.is_negated or one.numbers != other.numbers:
-        return True
     neutral = _known().neutral
     if (one.words - other.words) & one.names - neutral or (other.words - one.words) & other.names - neutral:
         return True
