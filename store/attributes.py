@@ -95,9 +95,13 @@ def _insert(owner: Owner, memories: Iterable[Memory]) -> None:
         Attribute.objects.bulk_create(batch, ignore_conflicts=True)
 
 
-def matching(owner: Owner, condition: Condition) -> QuerySet[Attribute]:
-    """Return the attributes of an owner that meet a condition on tags or metadata."""
-    found = Attribute.objects.filter(owner=owner_prefix(owner), name=condition.field[:_NAME_CHARS])
+def matching(owner: Owner, condition: Condition, among: Collection[int] | None = None) -> QuerySet[Attribute]:
+    """Return the attributes of an owner that meet a condition on tags or metadata.
+
+    `among`: only those of some memories (row ids) of the owner, which are looked up one by one.
+    """
+    of_owner = {"owner": owner_prefix(owner)} if among is None else {"memory__in": among}
+    found = Attribute.objects.filter(**of_owner, name=condition.field[:_NAME_CHARS])
     if condition.operator == "exists":
         return found
     if condition.operator in {"any", "in"}:

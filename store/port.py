@@ -70,9 +70,9 @@ class AddResult:
 
     `redacted` counts the values that were masked in texts, by kind, `thoughts` the parts that are not stored because a
     model reasons there. `warnings` are the parts that lost something, `kept_as_text` those that the engine could not
-    read. `readings` has the files that were read now. `refused` counts the messages that
-    the person's controls refuse in whole or in part, by reason; `left_out` are those refused in whole. `is_paused`: a
-    pause lasts. `expiry_days` are the defaults of expiry that were applied, by category, or `tag:` and a tag.
+    read. `readings` has the files that were read now. `refused` counts the messages that the person's controls refuse
+    in whole or in part, by reason; `left_out` are those refused in whole. `is_paused`: a pause lasts. `expiry_days` are
+    the applied defaults of expiry, by name.
     """
 
     status: str

@@ -17,7 +17,6 @@ from store.index.fact_pages import NO_IMPORTANCE, ROLES
 from store.search.floor import Flags
 from store.search.records import RECORD_TYPE
 from store.search.snapshot import Numbers, Snapshot, parse_ids
-from store.types import Owner
 
 _NUMBERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "eq": operator.eq,
@@ -29,6 +28,8 @@ _NUMBERS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 }
 _NAMES: Final = {"sender_id": "sender", "agent_id": "agent", "category": "category"}
 _NUMBERED: Final = {"timestamp": "at", "importance": "importance"}
+_FEW: Final = 1_500
+"""Looking up so many memories takes less time than reading all that meet a condition."""
 _OF_SESSIONS: Final = frozenset({"session_id", "parent_type", "parent_id"})
 _ROLE_NAMES: Final = {number: role for role, number in ROLES.items()}
 
@@ -70,7 +71,7 @@ def _of_condition(condition: Condition, snapshot: Snapshot) -> Flags:
     if field in _NAMES:
         places = [place for place, name in enumerate(snapshot.names) if condition.compares(name)]
         return np.isin(facts[_NAMES[field]], places)
-    return _has_attribute(snapshot.owner, condition, snapshot.pks)
+    return _has_attribute(snapshot, condition)
 
 
 def of_session(session_id: str) -> dict[str, str]:
@@ -88,8 +89,11 @@ def _compare(condition: Condition, values: npt.NDArray[Any]) -> Flags:
     return found
 
 
-def _has_attribute(owner: Owner, condition: Condition, pks: Numbers) -> Flags:
-    found = attributes.matching(owner, condition).values("memory_id")
+def _has_attribute(snapshot: Snapshot, condition: Condition) -> Flags:
+    """Look up an attribute of the memories; only of those that have a word of the query, if no other is a candidate."""
+    pks, documents = snapshot.pks, np.unique(snapshot.postings.documents)
+    among = pks[documents].tolist() if not snapshot.vectors and len(documents) <= _FEW else None
+    found = attributes.matching(snapshot.owner, condition, among).values("memory_id")
     statement, values = found.query.sql_with_params()
     joined = VENDORS[connection.vendor].joined_ids("memory_id")
     [(ids,)] = sql.rows(f"SELECT {joined} FROM ({statement}) AS found", values)
