@@ -185,7 +185,7 @@ def test_a_person_reads_and_deletes_conversations_and_files(phone: Phone, lang: 
     with phone.open(phone.create(f"keeper-{lang}"), lang) as (page, observed):
         # read a conversation, delete it, undo
         page.goto(f"{phone.server.url}/portal/conversations")
-        page.locator("main li a").first.press("Enter")
+        page.locator("main li a", has_text="green tea").first.press("Enter")
         page.wait_for_url("**/portal/conversations/*")
         assert "I drink green tea." in page.locator("main").inner_text()
         page.locator("form[action$='/delete'] button").press("Enter")
