@@ -26,7 +26,7 @@ PAGES = {
     "resources/?state=failed&user=alice": 13,
     "resources/{file}/": 15,
     "users/": 14,
-    "users/{user}/": 27,
+    "users/{user}/": 26,
     "users/{user}/?view=timeline": 16,
     "users/{user}/transcript/?session=chat:0": 14,
     "users/{user}/?view=sessions": 15,
