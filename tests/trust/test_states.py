@@ -446,7 +446,7 @@ def _run(steps: int, *, shrinks: bool) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_what_is_shown_follows_from_the_open_decisions(tmp_path: Path, storage: Path, settings: Any) -> None:
-    walk(200, tmp_path, settings)
+    walk(100, tmp_path, settings)
 
 
 @pytest.mark.torture
