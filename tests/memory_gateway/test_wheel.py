@@ -14,7 +14,7 @@ import requests
 from django.apps import apps
 
 from tests.forked import PROJECT
-from tests.server import free_port, wait_until
+from tests.server import START_SECONDS, free_port, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_it_starts_on_an_empty_home_and_runs_commands_there(tmp_path: Path, env:
                 return False
 
         try:
-            wait_until(is_up, seconds=60)
+            wait_until(is_up, START_SECONDS)
             assert requests.post(f"http://127.0.0.1:{port}/users", json={"user_id": "ann"}, timeout=10).ok
         finally:
             gateway.terminate()
