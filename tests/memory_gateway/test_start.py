@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from resources.services.storage_binding import FILE
-from tests.server import RunningServer, server_environment, wait_until
+from tests.server import START_SECONDS, RunningServer, free_port, server_environment, wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,7 +86,7 @@ def started(gateway: RunningServer, *arguments: str) -> Iterator[list[str]]:
     with output.open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=gateway.env, stdout=log, stderr=log)
         try:
-            until = time.monotonic() + 90
+            until = time.monotonic() + START_SECONDS
             while "OpenClaw" not in output.read_text():
                 assert time.monotonic() < until
                 assert process.poll() is None, output.read_text()
@@ -99,9 +99,7 @@ def started(gateway: RunningServer, *arguments: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("port", ["0", "free"])
 def test_the_printed_addresses_are_served(gateway: RunningServer, port: str) -> None:
-    if port == "free":
-        with closing(socket.create_server(("127.0.0.1", 0))) as unused:
-            port = str(unused.getsockname()[1])
+    port = str(free_port()) if port == "free" else port
     with started(gateway, "--port", port) as addresses:
         assert len(addresses) == 4  # the operator's, then those of the server
         wait_until(lambda: _answers(addresses[0]), 60)
