@@ -93,6 +93,8 @@ def _has_attribute(snapshot: Snapshot, condition: Condition) -> Flags:
     """Look up an attribute of the memories; only of those that have a word of the query, if no other is a candidate."""
     pks, documents = snapshot.pks, np.unique(snapshot.postings.documents)
     among = pks[documents].tolist() if not snapshot.vectors and len(documents) <= _FEW else None
+    if among == []:
+        return np.zeros(len(pks), np.bool_)
     found = attributes.matching(snapshot.owner, condition, among).values("memory_id")
     statement, values = found.query.sql_with_params()
     joined = VENDORS[connection.vendor].joined_ids("memory_id")

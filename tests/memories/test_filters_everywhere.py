@@ -166,6 +166,12 @@ def test_results_have_tags_and_metadata_at_the_top_level(filled: Person) -> None
     assert (found["tags"], found["metadata"]) == (FACTS["a"]["tags"], FACTS["a"]["metadata"])
 
 
+@pytest.mark.parametrize("tree", [{"tags": "red"}, {"NOT": {"metadata.n": 1}}, {"tags": {"none": ["red"]}}])
+def test_a_filter_finds_nothing_for_words_that_no_memory_has(filled: Person, tree: dict[str, Any]) -> None:
+    body = {"query": "zeppelin", "scope": ["all_user_memory"], "filters": tree}
+    assert post(filled, "/memories/search", body)["results"] == []
+
+
 def test_a_selective_filter_fills_the_page(alice: Person) -> None:
     facts = [
         {
