@@ -145,7 +145,7 @@ def refuse(*args): raise SystemExit(f"the recognition connects: {args}")
 socket.socket.connect = socket.getaddrinfo = refuse
 from PIL import Image, ImageDraw, ImageFont
 from documents.ocr_child import _rapidocr
-print(list(_rapidocr()(Image.new("RGB", (200, 200), "white"))))
+print(list(_rapidocr(None)(Image.new("RGB", (200, 200), "white"))))
 """
     result = subprocess.run(
         [sys.executable, "-c", script], cwd=PROJECT, capture_output=True, text=True, timeout=500, check=False
