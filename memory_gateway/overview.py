@@ -15,7 +15,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "memories": ("ingest", "purge_trash", "rebuild", "reembed", "reingest", "backfill"),
     "import": ("import_from", "import_gateway", "migrate_openclaw", "import_memory"),
     "export": ("export_memory", "audit_export"),
-    "check": ("doctor", "evaluate"),
+    "check": ("doctor", "evaluate", "verify_receipt"),
     "move": ("backup", "restore", "adopt_storage"),
 }
 COMMANDS: Final = tuple(name for names in GROUPS.values() for name in names)

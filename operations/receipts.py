@@ -8,7 +8,8 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from core import crypto
+from core.crypto import is_signed, sign
+from core.crypto import public_keys as keys_of_purpose
 from core.errors import InvalidInput
 from core.messages import Translatable as _
 
@@ -18,14 +19,14 @@ _PURPOSE: Final = "erasure receipt"
 
 def signed(receipt: Mapping[str, Any]) -> dict[str, Any]:
     """Return a receipt with its signature."""
-    value = crypto.sign(_canonical(receipt), purpose=_PURPOSE)
+    value = sign(_canonical(receipt), purpose=_PURPOSE)
     signature = {"algorithm": ALGORITHM, "public_key": public_keys()[0], "value": value}
     return {**receipt, "signature": signature}
 
 
 def public_keys() -> list[str]:
     """Return the keys that sign receipts of this gateway: that of the present secret, then those of former ones."""
-    return crypto.public_keys(_PURPOSE)
+    return keys_of_purpose(_PURPOSE)
 
 
 def trace(receipt: Mapping[str, Any]) -> dict[str, str]:
@@ -43,7 +44,7 @@ def check(receipt: object, trusted: Collection[str]) -> None:
             _("Another key signed the receipt. Give the public key of the gateway that made it with --public-key.")
         )
     value, message = str(signature.get("value", "")), _canonical(receipt)
-    if not any(crypto.is_signed(message, value, public_key=key) for key in trusted):
+    if not any(is_signed(message, value, public_key=key) for key in trusted):
         raise InvalidInput(_("The receipt was changed after it was signed. Do not rely on it."))
 
 

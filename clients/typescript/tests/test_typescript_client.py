@@ -52,6 +52,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "tighten_controls": ("users.tightenControls", [REST]),
     "delete_memory": ("memories.delete", ["x", REST]),
     "delete_resource": ("resources.delete", ["x", REST]),
+    "label_resource": ("resources.update", ["x", REST]),
     "delete_session": ("sessions.delete", ["x", REST]),
     "delete_webhook": ("webhooks.delete", ["x"]),
     "erase_user_by_id": ("users.erase", ["x", {"confirm": "erase:x"}]),
