@@ -124,7 +124,8 @@ class SessionMiddleware(_PagesOnly, sessions.SessionMiddleware):
         refused: a sign-in would seem to have worked.
         """
         try:
-            with nullcontext() if request.session.modified else fail_fast_writes(_RENEWAL_SECONDS):
+            renews = not request.session.modified and not request.session.is_empty()
+            with fail_fast_writes(_RENEWAL_SECONDS) if renews else nullcontext():
                 return super().process_response(request, response)
         except (DatabaseError, SessionInterrupted) as error:
             # Django raises `SessionInterrupted` for any failed update, as if the session had been deleted.
