@@ -292,6 +292,7 @@ FITTING: dict[str, Callable[[Any], Any]] = {
     "frame_origin": lambda _: None,
     "cursor": lambda _: None,
     "expires_at": lambda _: TOMORROW,
+    "expires_in": lambda _: None,  # not beside `expires_at`, nor without `scopes`
     "as_of": lambda text: text and "today",
     "method": lambda method: method if method in {"keyword", "hybrid"} else None,
     "label": lambda label: "".join(filter(str.isprintable, label)),

@@ -2,12 +2,16 @@
 
 from django.db import migrations, models
 
+from core.persistence.migration_operations import AddIndexOnline
+
 
 class Migration(migrations.Migration):
+    atomic = False
+
     dependencies = [("store", "0030_stored_at")]
 
     operations = [
-        migrations.AddIndex(
+        AddIndexOnline(
             "session",
             models.Index(
                 condition=models.Q(("incognito_until__isnull", False), models.Q(("state", "purged"), _negated=True)),
