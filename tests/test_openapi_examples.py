@@ -45,6 +45,7 @@ MADE = re.compile(
 VARIES = {"bytes", "count", "data", "estimated_tokens", "internal_uri", "legs", "ms", "prefix", "prompt", "raw"}
 VARIES |= {"removed", "event_id", "score", "relevance", "timestamp_ms"}
 VARIES |= {"attempts", "error", "last_tried_at", "sequence"}  # the worker may have tried a delivery already
+VARIES |= {"signature"}  # by the key of this gateway
 if connection.vendor == "postgresql":
     VARIES |= {"residue"}  # the example is SQLite's
 
