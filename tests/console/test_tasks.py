@@ -295,7 +295,7 @@ def send_a_failed_delivery_again(on: Visit) -> None:
 def read_a_conversation(on: Visit) -> None:
     on.find("maria.keller")
     on.click("tr:has-text('chat:planning') a")
-    on.sees("Note 59 of the planning round")
+    on.sees("Note 40 of the planning round")
 
 
 # Ten tasks of a support team, and what operators do besides.

@@ -190,6 +190,7 @@ def test_an_incognito_session_is_gone_after_a_kill_and_a_restore(
     assert sent(remote, INCOGNITO_WORD) == 0
     server.stop()
     assert places_of(server, INCOGNITO_WORD) == []
+    server.start()
     with running_server(tmp_path / "restored") as other:
         other.stop()
         for path in [*other.data_dir.glob("memory_gateway.sqlite3*")]:
