@@ -169,9 +169,7 @@ def read(
             left_out=left_out,
             read_from=read_from,
         )
-    if read_from is None:
-        parts[_INCOGNITO].clear()
-    parts[_INCOGNITO] = [row for row in parts[_INCOGNITO] if row[3] not in (read_from or ())]
+    parts[_INCOGNITO] = [] if read_from is None else [row for row in parts[_INCOGNITO] if row[3] not in read_from]
     return _snapshot(owner, parts, with_hidden=with_hidden, left_out=cover.left_out() if left_out is None else left_out)
 
 

@@ -32,7 +32,7 @@ _FILLING: Final = frozenset(_FILLING_TEXT.split())
 _PARTICIPLE = lazy_pattern(r"\w{0,4}ge\w{2,}(?:t|en)$")
 _TOKEN = lazy_pattern(r"[^\W\u4e00-\u9fff]+(?:'\w+)?")
 _HAN_OTHER = lazy_pattern("刚才|看[到见]|听到|[遇见碰]到|在家(?=[工办上])|住(?:酒店|宾馆|旅馆)")
-"""What happened, where a user is for a while."""
+"""Chinese words for what happened, and for a place where a user stays for a short time."""
 _SAME: Final = 4
 """Letters that forms of one verb begin with alike."""
 

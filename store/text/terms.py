@@ -33,7 +33,7 @@ _NUMBER = lazy_pattern(r"(?<!\S)[+(]*(?:\d+[-.()/]+(?=\d))+\d+(?!\S)|(?<!\S)\+?\
 _DATE = lazy_pattern(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
 _SEPARATORS: Final = r"[-. ()/]{0,2}"
 _SIGNS: Final = ("slot:", "said-", "mo:", "md:", "m:", "y:", "d:", "w:", "s:", "c:")
-"""What tokens begin with that stand for no word as it is written: signs, times and stop words."""
+"""Prefixes of tokens that are no words of a text: signs, times and stop words."""
 _MAX_DIGITS: Final = 19
 """Longer numbers are no telephone or card numbers."""
 
