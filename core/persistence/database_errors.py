@@ -4,7 +4,6 @@ A locked database is a temporary error. Damage, a full disk and a read-only disk
 SQLite has reported damage, all connections of this process are read-only.
 """
 
-import contextlib
 import logging
 import sqlite3
 import threading
@@ -12,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
-from weakref import WeakSet
 
 from django.db.utils import DatabaseError, InterfaceError, OperationalError
 
@@ -44,33 +42,25 @@ _SQLSTATE_FULL: Final = "53100"
 _SQLSTATE_READ_ONLY: Final = "25006"
 _LOG_SECONDS: Final = 60.0
 
-_lock = threading.Lock()
-_open_connections: "WeakSet[Connection]" = WeakSet()
 _damaged = threading.Event()
 
 
 class Connection(sqlite3.Connection):
     """A SQLite connection whose rows can always be read, and that becomes read-only once damage is known."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        with _lock:
-            _open_connections.add(self)
-        if _damaged.is_set():
-            self.execute("PRAGMA query_only = ON")
+    _is_read_only = False
 
     def cursor(self, factory: Any = sqlite3.Cursor) -> Any:
+        # Each thread sees to the connection that it uses: another's may wait for a lock that this thread holds.
+        if _damaged.is_set() and not self._is_read_only:
+            self._is_read_only = True
+            super().cursor().execute("PRAGMA query_only = ON")
         return super().cursor(readable(factory))
 
 
 def note_damage() -> None:
-    """Mark the database as damaged for the life of this process and make all its connections read-only."""
-    with _lock:
-        _damaged.set()
-        connections = list(_open_connections)
-    for connection in connections:
-        with contextlib.suppress(sqlite3.Error):  # closed meanwhile
-            connection.execute("PRAGMA query_only = ON")
+    """Mark the database as damaged for the life of this process: its connections become read-only."""
+    _damaged.set()
 
 
 def is_damaged() -> bool:

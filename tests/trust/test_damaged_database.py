@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import requests
 
+from core.persistence import database_errors
 from tests.resources.people import RemotePerson, eventually
 from tests.server import DATABASE_FILE, RunningServer, own_database, server_environment
 
@@ -109,6 +111,38 @@ def test_damage_found_by_a_request_stops_writes(server: RunningServer, alice: Re
     assert (added.status_code, added.json()["code"]) == (503, "database_damaged"), added.text
     assert eventually(lambda: health(server)["status"] == "degraded")
     assert server.log.count("Traceback") == 0
+
+
+def test_noting_damage_waits_for_no_connection_of_another_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that waits for the write lock is closed to others, the thread that holds the lock included."""
+    monkeypatch.setattr(database_errors, "_damaged", threading.Event())
+    first, second = (
+        sqlite3.connect(
+            tmp_path / "db",
+            factory=database_errors.Connection,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=60,
+        )
+        for _ in range(2)
+    )
+    first.execute("CREATE TABLE note (text)")
+    first.execute("BEGIN IMMEDIATE")
+    waiting = threading.Thread(target=second.execute, args=["BEGIN IMMEDIATE"])
+    waiting.start()
+    noting = threading.Thread(target=database_errors.note_damage)
+    noting.start()
+    noting.join(10)
+    was_stuck = noting.is_alive()
+    first.execute("ROLLBACK")
+    waiting.join()
+    assert not was_stuck
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        second.cursor().execute("INSERT INTO note VALUES ('lost')")
+    first.close()
+    second.close()
 
 
 @pytest.mark.slow
