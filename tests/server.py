@@ -1,4 +1,4 @@
-"""A real gateway process for tests, with a port, datits own folder and database; it can be stopped and killed."""
+"""A real gateway process for tests, with its own port, folder and database; it can be stopped and killed."""
 
 from __future__ import annotations
 
