@@ -1,11 +1,12 @@
 """Write the automatic numbers of headings, clauses and lists into the text of Word, OpenDocument and RTF files.
 
 Office programs store how a paragraph is numbered, not its number, and parsers leave it out. Text that was moved with
-changes tracked is kept at its new place only.
+changes tracked is kept at its new place only, and paragraphs of Word that are headings by their outline level alone, or
+by a style of another language, get the style of a heading.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,6 +26,14 @@ _ROMAN: Final = (
     *((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")),
 )
 _CHINESE: Final = "〇一二三四五六七八九"
+_BODY_LEVEL: Final = 9
+"""The outline level of Word's text that is no heading."""
+_HEADING_NAME: Final = re.compile(
+    r"(?:überschrift|titre|t[ií]tulo|titolo|kop|rubrik|overskrift|otsikko|nadpis|nagłówek|címsor|başlık|заголовок"
+    r"|标题|標題|見出し|제목) ?([1-9])",
+    re.IGNORECASE,
+)
+"""Names of heading styles that other programs than Word write in the language of their user."""
 _WORD_PARTS: Final = re.compile(r"word/(?:document|numbering|styles)\.xml")
 _OPEN_PARTS: Final = re.compile(r"(?:content|styles)\.xml")
 _RTF_LABEL: Final = re.compile(
@@ -108,6 +117,7 @@ class _Numbering:
     abstract: dict[str, str] = field(default_factory=dict)
     starts: dict[str, dict[int, int]] = field(default_factory=dict)
     styles: dict[str, tuple[str | None, int | None]] = field(default_factory=dict)
+    headings: dict[str, int] = field(default_factory=dict)
     counts: dict[str, dict[int, int]] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
 
@@ -193,24 +203,33 @@ def _levels(element: ElementTree.Element) -> Iterator[tuple[int, _Level]]:
 
 
 def _read_styles(root: ElementTree.Element, found: _Numbering) -> None:
-    """Set the numbering of each paragraph style, also one that it inherits."""
+    """Set numbering and level of heading of each paragraph style, also those that it inherits."""
     based: dict[str, str | None] = {}
     own: dict[str, tuple[str | None, int | None]] = {}
+    headings: dict[str, int] = {}
     for style in root.findall(f"{{{_W}}}style"):
         name = _value(style, "styleId") or ""
         based[name] = _child(style, "basedOn")
+        if heading := _HEADING_NAME.fullmatch(_child(style, "name") or ""):
+            headings[name] = int(heading[1]) - 1
         properties = style.find(f"{{{_W}}}pPr/{{{_W}}}numPr")
         if properties is not None:
             depth = _child(properties, "ilvl")
             own[name] = _child(properties, "numId"), int(depth) if depth is not None else None
     for name in based:
-        at: str | None = name
-        for _step in range(_MAX_LEVELS):
-            number, level = own.get(at or "", (None, None))
-            if number is not None:
-                found.styles[name] = number, level
-                break
-            at = based.get(at or "")
+        styles = _with_bases(name, based)
+        if numbered := next((own[one] for one in styles if own.get(one, (None,))[0] is not None), None):
+            found.styles[name] = numbered
+        if (level := next((headings[one] for one in styles if one in headings), None)) is not None:
+            found.headings[name] = level
+
+
+def _with_bases(name: str, based: Mapping[str, str | None]) -> list[str]:
+    """Return a style and those that it is based on, the nearest first."""
+    found = [name]
+    while (base := based.get(found[-1])) and len(found) < _MAX_LEVELS:
+        found.append(base)
+    return found
 
 
 def _value(element: ElementTree.Element, name: str = "val") -> str | None:
@@ -224,13 +243,28 @@ def _child(element: ElementTree.Element, name: str) -> str | None:
 
 @dataclass(slots=True)
 class _Paragraph:
-    """A paragraph while it is read. `number`, `level` and `style` are those of its properties."""
+    """A paragraph while it is read. `number`, `level`, `style` and `outline` are those of its properties."""
 
     number: str | None = None
     level: int | None = None
     style: str | None = None
+    style_at: int | None = None
+    outline: int | None = None
+    properties_at: int = 0
     label: str = ""
     at: int = 0
+
+    def set(self, name: str, value: str, at: int) -> None:
+        """Set what an element of the properties says, which starts at an offset."""
+        match name:
+            case "pStyle":
+                self.style, self.style_at = value, at
+            case "numId":
+                self.number = value
+            case "ilvl" if value.isdigit():
+                self.level = int(value)
+            case "outlineLvl" if value.isdigit():
+                self.outline = int(value)
 
 
 class _WordWalk:
@@ -261,14 +295,11 @@ class _WordWalk:
                 self._paragraphs.append(_Paragraph())
             case "pPr":
                 self._is_in_properties = True
+                paragraph.properties_at = self._parser.CurrentByteIndex
             case "moveFrom" if not self._moved:
                 self._moved, self._moved_at = 1, self._parser.CurrentByteIndex
-            case "pStyle" if self._is_in_properties:
-                paragraph.style = value
-            case "numId" if self._is_in_properties:
-                paragraph.number = value
-            case "ilvl" if self._is_in_properties and (value or "").isdigit():
-                paragraph.level = int(value or 0)
+            case _ if self._is_in_properties and value:
+                paragraph.set(local, value, self._parser.CurrentByteIndex)
             case "t" if paragraph.label and not self._moved:
                 text = escape(paragraph.label).encode()
                 self._patch.inserted.append(
@@ -295,6 +326,19 @@ class _WordWalk:
                 paragraph = self._paragraphs[-1]
                 paragraph.label = self._numbering.label(paragraph.number, paragraph.level, paragraph.style)
                 paragraph.at = self._patch.end_of_tag(self._parser.CurrentByteIndex)
+                self._name_heading(paragraph)
+
+    def _name_heading(self, paragraph: _Paragraph) -> None:
+        """Give a paragraph that only its outline level or its style's name make a heading the style of one."""
+        level = paragraph.outline
+        if level is None:
+            level = self._numbering.headings.get(paragraph.style or "", _BODY_LEVEL)
+        if level >= _BODY_LEVEL or re.fullmatch(r"Heading\d", paragraph.style or ""):
+            return
+        if paragraph.style_at is not None:
+            self._patch.removed.append((paragraph.style_at, self._patch.end_of_tag(paragraph.style_at)))
+        style = b'<w:pStyle xmlns:w="%b" w:val="Heading%d"/>' % (_W.encode(), level + 1)
+        self._patch.inserted.append((self._patch.end_of_tag(paragraph.properties_at), style))
 
 
 def _open_document(data: bytes) -> bytes:

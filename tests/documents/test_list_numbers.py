@@ -80,6 +80,25 @@ def test_styles_of_word_give_numbers_and_lists_start_again(tmp_path: Path) -> No
     ]
 
 
+def test_outline_levels_and_styles_of_other_languages_are_headings_in_word(tmp_path: Path) -> None:
+    style = '<w:style w:type="paragraph" w:styleId="{}"><w:name w:val="{}"/><w:basedOn w:val="{}"/></w:style>'
+    styles = style.format("a3", "標題 1", "a1") + style.format("Section", "Abschnitt", "U1")
+    styles += style.format("U1", "Überschrift 1", "a1") + style.format("a1", "Normal", "")
+    headings = [
+        paragraph("By level", '<w:pStyle w:val="a1"/><w:outlineLvl w:val="1"/>'),
+        paragraph("By name", '<w:pStyle w:val="a3"/>'),
+        paragraph("By base", '<w:pStyle w:val="Section"/>'),
+    ]
+    body = "".join(heading + paragraph("Text.", '<w:pStyle w:val="a1"/>') for heading in headings)
+    body += paragraph("No heading", '<w:outlineLvl w:val="9"/>')
+    path = tmp_path / "outline.docx"
+    path.write_bytes(docx(body, styles=styles))
+    blocks = read_document(path, mt.DOCX).blocks
+    names = ["By level", "By name", "By base"]
+    assert [block.text for block in blocks if block.kind == "heading"] == names
+    assert [block.heading for block in blocks if block.kind != "heading"] == [*names, "By base"]
+
+
 def test_moved_text_is_where_it_was_moved_to(tmp_path: Path) -> None:
     moved = '<w:p><w:{0} w:id="3" w:author="A"><w:r><w:t>{1}</w:t></w:r></w:{0}></w:p>'
     body = moved.format("moveFrom", "Old place.") + _numbered("Between", 0) + moved.format("moveTo", "New place.")
