@@ -218,7 +218,7 @@ def _logical(line: Sequence[_Letter]) -> str:
     units: list[str] = []
     last: _Letter | None = None
     for letter in line:
-        if last is not None and letter.text and unicodedata.combining(letter.text):
+        if last is not None and letter.text and (unicodedata.combining(letter.text) or _is_one_sign(last, letter)):
             units[-1] += letter.text
             continue
         if last is not None and letter.left - last.right > _SPACE * letter.height:
@@ -232,6 +232,11 @@ def _logical(line: Sequence[_Letter]) -> str:
         parts = re.split(f"({_RIGHT_TO_LEFT.pattern}(?:[^A-Za-z0-9]*{_RIGHT_TO_LEFT.pattern})*)", joined)
         return "".join(_turned(list(part)) if at % 2 else part for at, part in enumerate(parts))
     return _turned(units)
+
+
+def _is_one_sign(first: _Letter, second: _Letter) -> bool:
+    """Return True if two right-to-left letters are written as one sign, as lam and alef are: they keep their order."""
+    return (first.left, first.right) == (second.left, second.right) and is_right_to_left(first.text + second.text)
 
 
 def _turned(units: list[str]) -> str:

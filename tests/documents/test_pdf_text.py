@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pypdfium2
@@ -43,6 +44,12 @@ def _line(text: str, top: float = 700, size: float = 10) -> list[_Letter]:
 )
 def test_lines_are_read_in_the_order_of_their_script(drawn: str, read: str) -> None:
     assert _logical(_line(drawn)) == read
+
+
+def test_letters_that_one_sign_stands_for_keep_their_order() -> None:
+    line = _line("مﻻس")
+    one_sign = [replace(line[1], text=letter) for letter in "لا"]  # pdfium gives both the place of the sign
+    assert _logical([line[0], *one_sign, line[2]]) == "سلام"
 
 
 def test_lines_of_right_to_left_pages_become_paragraphs_under_headings() -> None:
