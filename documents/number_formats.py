@@ -1,7 +1,7 @@
 """Show numbers of sheets by their number formats, as office programs do: 25%, 1,200.50 EUR."""
 
 import re
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Final
 
 BUILT_IN: Final = {
@@ -20,6 +20,8 @@ _TOKEN: Final = re.compile(
 )
 _UNKNOWN: Final = re.compile(r"[dmyhseDMYHSE@]|General")
 _MAX_DECIMALS: Final = 15
+_MAX_DIGITS: Final = 30
+_EXACT: Final = Context(prec=_MAX_DIGITS + _MAX_DECIMALS + 5)
 
 
 def displayed(value: str, code: str) -> str | None:
@@ -29,7 +31,9 @@ def displayed(value: str, code: str) -> str | None:
     except InvalidOperation:
         return None
     sections = _sections(code)
-    if not number.is_finite() or any("[<" in one or "[>" in one or "[=" in one for one in sections):
+    if not number.is_finite() or number.adjusted() > _MAX_DIGITS:
+        return None
+    if any("[<" in one or "[>" in one or "[=" in one for one in sections):
         return None
     section, is_negated = sections[0], number < 0
     if number < 0 and len(sections) > 1:
@@ -72,7 +76,7 @@ def _digits(number: Decimal, pattern: str) -> str:
     whole, _point, decimals = shown.partition(".")
     most = min(sum(one in "0#?" for one in decimals), _MAX_DECIMALS)
     least = min(decimals.count("0"), most)
-    rounded = (number / 1000**scale).quantize(Decimal(1).scaleb(-most), ROUND_HALF_UP)
+    rounded = (number / 1000**scale).quantize(Decimal(1).scaleb(-most), ROUND_HALF_UP, _EXACT)
     integer, _point, fraction = f"{rounded:f}".partition(".")
     while len(fraction) > least and fraction.endswith("0"):
         fraction = fraction[:-1]

@@ -55,9 +55,10 @@ _MARKS: Final = re.compile(
 
 
 class _Parsed(NamedTuple):
-    """The result of the parser, the number of a PDF's pages, and what was prepared of a workbook."""
+    """The result of the parser, its whole text, the number of a PDF's pages, and what was prepared of a workbook."""
 
     extracted: ExtractedDocument
+    content: str
     pages: int
     sheets: Sheets | None
 
@@ -82,7 +83,7 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
     rows, cut = bounded(_all_rows(data, mime, parsed), limits)
     images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else 0
     notes = [
-        cut or _lost(rows, parsed.extracted, mime),
+        cut or _lost(rows, parsed.content, mime),
         Note("images_skipped", images) if images else None,
         Note.of("sheets_skipped", parsed.sheets.skipped) if parsed.sheets and parsed.sheets.skipped else None,
     ]
@@ -96,7 +97,7 @@ def _pdf(data: bytes, parsed: _Parsed, limits: Limits, *, is_shallow: bool) -> d
         rows, cut = bounded(_pdf_rows(pdf, parsed), limits)
         if not rows and guards.is_broken_pdf(data):
             raise Refused(guards.DAMAGED)
-        lost = None if cut else _lost(rows, parsed.extracted, mt.PDF)
+        lost = None if cut else _lost(rows, parsed.content, mt.PDF)
         scans = pdf.scans(rows)
         parts = (row for name, content in pdf.attachments() for row in tree.attached(name, content))
         rows, cut = (rows, cut) if cut else bounded([*rows, *parts], limits)
@@ -111,7 +112,7 @@ def _pdf_rows(pdf: PdfText, parsed: _Parsed) -> Iterator[Row]:
         for one in extracted.annotations or []
         if one.content and str(one.annotation_type) not in {"link", "widget"}
     ]
-    listed = _with_markers(_rows(extracted, mt.PDF), clean(extracted.content))
+    listed = _with_markers(_rows(parsed, mt.PDF), clean(parsed.content))
     on_pages = ((kind, page or only, text) for kind, page, text in listed)
     rows = [row for row in pdf.rows(on_pages) if row[2]]
     yield from sorted([*rows, *comments], key=lambda row: row[1] or 0) if comments else rows
@@ -127,9 +128,8 @@ def _with_markers(rows: Iterable[Row], content: str) -> Iterator[Row]:
         yield kind, page, f"{found.pop()} {text}" if found else text
 
 
-def _lost(rows: list[Row], extracted: ExtractedDocument, mime: str) -> Note | None:
+def _lost(rows: list[Row], seen: str, mime: str) -> Note | None:
     """Return a note if the rows lack words that the parser saw, except names of slides ("page1")."""
-    seen = extracted.content
     if mime == mt.ODP:
         seen = "\n".join(line for line in seen.split("\n") if not _SLIDE_NAME.fullmatch(line.strip()))
     elif mime == mt.PDF:
@@ -178,7 +178,9 @@ def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
         is_protected = mime == mt.DOC and guards.is_protected_doc(data)
         said = " ".join(error.message for error in result.errors)
         raise Refused(guards.ENCRYPTED if is_protected else _reason(said))
-    return _Parsed(result.results[0], count, sheets)
+    extracted = result.results[0]
+    content = sheets.as_shown(extracted.content) if sheets else extracted.content
+    return _Parsed(extracted, content, count, sheets)
 
 
 def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
@@ -221,7 +223,6 @@ def _reason(message: str) -> Translatable:
 
 def _all_rows(data: bytes, mime: str, parsed: _Parsed) -> Iterator[Row]:
     """Yield the rows of a document that was parsed. Raises: `Refused`."""
-    extracted = parsed.extracted
     if mime == mt.ODP:
         rows = ((kind, page, _tidy(text, mime)) for kind, page, text in open_document_slides(data))
         yield from ((kind, page, text) for kind, page, text in rows if text or kind == "slide")
@@ -229,13 +230,13 @@ def _all_rows(data: bytes, mime: str, parsed: _Parsed) -> Iterator[Row]:
         with PdfText(data) as pdf:
             yield from _pdf_rows(pdf, parsed)
     elif mime == mt.PPTX:
-        yield from _under_titles(_rows(extracted, mime), data)
+        yield from _under_titles(_rows(parsed, mime), data)
     elif mime == mt.MSG:
-        yield from _without_list(list(_rows(extracted, mime)))
+        yield from _without_list(list(_rows(parsed, mime)))
     elif parsed.sheets:
-        yield from _with_comments(_rows(extracted, mime), parsed.sheets)
+        yield from _with_comments(_rows(parsed, mime), parsed.sheets)
     else:
-        yield from _rows(extracted, mime)
+        yield from _rows(parsed, mime)
 
 
 def _without_list(rows: list[Row]) -> list[Row]:
@@ -276,9 +277,9 @@ def _under_titles(rows: Iterable[Row], data: bytes) -> Iterator[Row]:
         yield "heading" if is_title else kind, page, text
 
 
-def _rows(extracted: ExtractedDocument, mime: str) -> Iterator[Row]:
-    nodes = extracted.document.nodes if extracted.document else []
-    for kind, page, text in _of_nodes(nodes) if nodes else _of_markdown(extracted.content):
+def _rows(parsed: _Parsed, mime: str) -> Iterator[Row]:
+    nodes = parsed.extracted.document.nodes if parsed.extracted.document else []
+    for kind, page, text in _of_nodes(nodes) if nodes else _of_markdown(parsed.content):
         tidied = _tidy(text, mime)
         if tidied or kind == "slide":
             yield kind, page if mime in _PAGED else None, tidied

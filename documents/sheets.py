@@ -5,6 +5,7 @@ The parser gives stored values (0.25 for 25%) and leaves comments out.
 
 import posixpath
 import re
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from xml.sax.saxutils import escape, unescape
 from documents import mime_types as mt
 from documents.document import Limits
 from documents.number_formats import BUILT_IN, displayed
+from documents.old_sheets import OldSheet, as_shown, old_sheets
 from documents.patches import parts_of, repacked
 
 _MAIN: Final = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -46,6 +48,11 @@ class Sheets:
     data: bytes
     comments: dict[str, list[str]] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    old: dict[str, OldSheet] = field(default_factory=dict)
+
+    def as_shown(self, content: str) -> str:
+        """Return what the parser wrote of the workbook with the values that people see."""
+        return as_shown(content, self.old) if self.old else content
 
 
 def prepared(data: bytes, mime: str, limits: Limits) -> Sheets:
@@ -55,6 +62,10 @@ def prepared(data: bytes, mime: str, limits: Limits) -> Sheets:
             return _Workbook(data, limits).prepared()
         if mime == mt.ODS:
             return _open_document(data)
+    if mime == mt.XLS:
+        with suppress(OSError, ValueError, IndexError, AttributeError, TypeError, StopIteration, struct.error):
+            content, old = old_sheets(data)
+            return Sheets(content, {name: one.comments for name, one in old.items() if one.comments}, old=old)
     return Sheets(data)
 
 
