@@ -18,6 +18,7 @@ from typing import Final
 
 from documents import mime_types as mt
 from documents import outlook
+from documents.calendars import readable
 from documents.decoding import clean, decode, label_in
 from documents.document import Limits
 from documents.guards import DAMAGED, Refused
@@ -124,7 +125,7 @@ class Tree:
         if part.get_content_type() == mt.HTML:
             yield from html_rows(text)
         else:
-            yield from paragraphs(text)
+            yield from paragraphs(_unflowed(text, part) if part.get_param("format") == "flowed" else text)
 
     def _attachment(self, part: Message, path: tuple[str, ...]) -> Iterator[Row]:
         kind = part.get_content_type()
@@ -137,6 +138,9 @@ class Tree:
                 if self._takes(name, path, 0):
                     yield from self._under((*path, name), self._mail(inner, (*path, name)))
                 return
+        if kind == "multipart/encrypted":
+            self.skipped.append(_shown((*path, kind)))
+            return
         if part.is_multipart():  # such as a report of a delivery
             text = "\n".join(f"{name}: {value}" for one in part.walk() for name, value in one.items())
             yield from paragraphs(clean(text))
@@ -179,7 +183,7 @@ class Tree:
                 if not rows and mime == mt.PDF:
                     self.skipped.append(_shown(inside))
             elif mime.startswith("text/") or mime in mt.INLINE_TEXTS:
-                rows = paragraphs(_text(data, charset or label_in(data, mime)))
+                rows = paragraphs(readable(_text(data, charset or label_in(data, mime))))
             else:
                 self.skipped.append(_shown(inside))
                 return
@@ -226,7 +230,7 @@ def _bodies(message: Message, attachments: list[Message]) -> Iterator[Message]:
         texts = [list(_bodies(part, others)) for part in _children(message)]
         attachments += others
         yield from _best([bodies for bodies in texts if bodies])
-    elif message.is_multipart() and kind.startswith("multipart/"):
+    elif message.is_multipart() and kind.startswith("multipart/") and kind != "multipart/encrypted":
         for part in _children(message):
             yield from _bodies(part, attachments)
     elif kind in {mt.PLAIN, mt.HTML} and not message.get_filename():
@@ -265,6 +269,12 @@ def _text(data: bytes, charset: str | None) -> str:
         with suppress(UnicodeError):
             return clean(data.decode("utf-7"))
     return decode(data, declared=charset)
+
+
+def _unflowed(text: str, part: Message) -> str:
+    """Return a text whose long lines were broken after a space (RFC 3676) with these joined."""
+    kept = "" if str(part.get_param("delsp")).lower() == "yes" else " "
+    return re.sub(r"(?<=\S)(?<!\n--) \n(?![>\s]|-- )", kept, text)
 
 
 def _field(message: Message, name: str) -> str:

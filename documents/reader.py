@@ -8,7 +8,6 @@ one page takes 23 ms of CPU time, instead of 0.36 s with a new process; each fur
 import contextlib
 import itertools
 import os
-import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -20,6 +19,7 @@ from core.limits.concurrency import FairSemaphore
 from core.messages import Translatable as _
 from documents import mime_types as mt
 from documents import ocr as text_recognition
+from documents.calendars import readable
 from documents.child import answer_of, started
 from documents.decoding import decode_as, detect, label_in
 from documents.document import DEFAULT_LIMITS, Block, BlockKind, Document, Limits
@@ -29,9 +29,6 @@ from documents.rows import SEPARATOR, Row, paragraphs
 HEADING_CHARACTERS: Final = 200
 """The longest heading that is stored with each passage; longer ones are cut, but not in the text."""
 
-_FOLDED: Final = re.compile(r"\r?\n[ \t]")
-"""A break in a long line of a calendar or an address card."""
-_ESCAPED: Final = re.compile(r"\\([,;:\\nN])")
 MAX_CHILDREN: Final = min(max(2, os.cpu_count() or 1), 4)
 """The most concurrent children: one per CPU core up to four, because each may use half a gigabyte of memory."""
 _slots: Final = FairSemaphore(MAX_CHILDREN)
@@ -161,10 +158,7 @@ def _plain(path: Path, mime: str, charset: str | None, limits: Limits) -> Docume
     with path.open("rb") as file:
         data = file.read(limits.text_bytes + 1)
     encoding = detect(data[: limits.text_bytes], declared=charset or label_in(data, mime))
-    text = decode_as(data[: limits.text_bytes], encoding)
-    if text.startswith(("BEGIN:VCALENDAR", "BEGIN:VCARD")):
-        text = _ESCAPED.sub(lambda match: "\n" if match[1] in "nN" else match[1], _FOLDED.sub("", text))
-    rows = paragraphs(text)
+    rows = paragraphs(readable(decode_as(data[: limits.text_bytes], encoding)))
     blocks = list(_blocks(itertools.islice(rows, limits.blocks)))
     cut = Note("text_cut", limits.text_bytes) if len(data) > limits.text_bytes else None
     if not cut and next(rows, None) is not None:

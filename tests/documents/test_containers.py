@@ -127,6 +127,23 @@ def test_an_attached_pdf_is_read_and_one_with_a_password_is_noted(read: Read) ->
     assert noted(document) == (Note("parts_skipped", 1, ("pdf-pw.pdf",)),)
 
 
+def test_calendars_in_mail_and_lines_that_were_broken_are_read_whole(read: Read) -> None:
+    message = mail("Visit")
+    message.set_content("This is con \ntinued. \n> quoted \n-- \nAnn", params={"format": "flowed", "delsp": "yes"})
+    message.add_attachment("BEGIN:VCALENDAR\nSUMMARY:Boiler\\, ro\n om 4\nEND:VCALENDAR", subtype="calendar")
+    text = read(message.as_bytes(), mt.EML).text
+    assert "This is continued. \n> quoted \n-- \nAnn" in text
+    assert "SUMMARY:Boiler, room 4" in text
+
+
+def test_encrypted_mail_says_that_it_was_not_read(read: Read) -> None:
+    head = b"From: a@b.c\nSubject: Secret\nMIME-Version: 1.0\nContent-Type: multipart/encrypted; boundary=A\n\n"
+    parts = b"--A\nContent-Type: application/pgp-encrypted\n\nVersion: 1\n--A\n\n-----BEGIN PGP MESSAGE-----\n--A--\n"
+    document = read(head + parts, mt.EML)
+    assert "PGP" not in document.text
+    assert noted(document) == (Note("parts_skipped", 1, ("multipart/encrypted",)),)
+
+
 def test_parts_that_have_no_text_are_noted(read: Read) -> None:
     message = mail("Pictures")
     message.add_attachment(b"\x89PNG\r\n\x1a\n" + bytes(40), maintype="image", subtype="png", filename="a.png")

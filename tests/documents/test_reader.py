@@ -382,3 +382,13 @@ def test_folded_lines_and_escapes_of_calendars_are_joined(tmp_path: Path) -> Non
         b"BEGIN:VCALENDAR\r\nSUMMARY:Visit of the boi\r\n ler\\, then tea\\nin the cellar\r\nEND:VCALENDAR\r\n"
     )
     assert "Visit of the boiler, then tea\nin the cellar" in read_document(path, "text/calendar").text
+
+
+def test_address_cards_have_letters_instead_of_bytes_and_no_pictures(tmp_path: Path) -> None:
+    path = tmp_path / "ann.vcf"
+    path.write_bytes(
+        b"BEGIN:VCARD\nVERSION:2.1\nN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:=E5=BC=A0;=E4=B8=\n=89;;;\n"
+        b"PHOTO;ENCODING=BASE64:iVBORw0KGgo\n AAAA\nTEL;CELL:123\nEND:VCARD\n"
+    )
+    text = read_document(path, "text/vcard").text
+    assert text == "BEGIN:VCARD\nVERSION:2.1\nN:张;三;;;\nTEL;CELL:123\nEND:VCARD"
