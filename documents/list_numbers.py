@@ -41,6 +41,10 @@ _RTF_LABEL: Final = re.compile(
     rb"((?:\s|\{(?!\\\*)|\\(?!(?:par|tab|line|u-?\d+)\b)[a-z]+-?\d* ?)*)"
 )
 """The group with the number of a list item, and the formats between it and the item's text."""
+_RTF_BREAK: Final = re.compile(rb"\\(?:page|sect|column)(?![a-z-])(?:-?\d+)? ?")
+_RTF_PAIR: Final = re.compile(
+    rb"\\u(-10\d{3}|-9[2-9]\d\d|5[56]\d{3}) ?(?:\?|\\'3[fF])? ?\\u(-[89]\d{3}|5[67]\d{3}) ?(?:\?|\\'3[fF])?"
+)
 _RTF_CONTROL: Final = re.compile(rb"\\'[0-9a-fA-F]{2}|\\u-?\d+ ?\??|\\[a-z]+-?\d* ?|[{}\r\n]")
 
 
@@ -52,6 +56,7 @@ def with_numbers(data: bytes, mime: str) -> bytes:
         if mime == mt.ODT:
             return _open_document(data)
         if mime == mt.RTF:
+            data = _RTF_PAIR.sub(_rtf_character, _RTF_BREAK.sub(rb"\\par ", data))
             return _RTF_LABEL.sub(_rtf_label, data)
     return data
 
@@ -60,6 +65,12 @@ def _rtf_label(match: re.Match[bytes]) -> bytes:
     """Return the formats of a list item and its number as text; nothing for a bullet."""
     label = _RTF_CONTROL.sub(b"", match[1].replace(b"\\tab", b"")).strip()
     return match[2] + (b"{" + label + b" }" if any(chr(one).isalnum() for one in label) else b"")
+
+
+def _rtf_character(match: re.Match[bytes]) -> bytes:
+    """Return one number for the two of a character, such as an emoji; the parser reads each for a character."""
+    high, low = (int(one) % 0x10000 for one in match.groups())
+    return b"\\u%d?" % (0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
 
 
 def formatted(number: int, kind: str) -> str:

@@ -33,9 +33,9 @@ _CELL_START: Final = re.compile(rb"<(?:\w+:)?c[ >]")
 _SHEET: Final = re.compile(rb'<table:table [^>]*?table:name="([^"]*)"')
 _NOTE: Final = re.compile(rb"<office:annotation\b[^>]*?(?:/>|>(.*?)</office:annotation>)", re.DOTALL)
 _NUMBER_CELL: Final = re.compile(
-    rb'<table:(?:covered-)?table-cell\b[^>]*?\boffice:value-type="(?:percentage|currency|float)"[^>]*[^/>]>(?=\s*<text:p)'
+    rb'<table:(?:covered-)?table-cell\b[^>]*?\boffice:value-type="(?:percentage|currency|float|time|boolean)"[^>]*[^/>]>(?=\s*<text:p)'
 )
-_STORED: Final = re.compile(rb' office:value(?:-type)?="[^"]*"')
+_STORED: Final = re.compile(rb' office:(?:value(?:-type)?|time-value|boolean-value)="[^"]*"')
 _PARAGRAPH: Final = re.compile(rb"<text:p\b[^>]*>(.*?)</text:p>", re.DOTALL)
 _TAGS: Final = re.compile(rb"<[^>]*>")
 _THREAD_MARK: Final = "[Threaded comment]"

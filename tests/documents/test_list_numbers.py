@@ -138,6 +138,11 @@ def test_numbers_of_rtf_are_kept_and_bullets_are_not(tmp_path: Path) -> None:
     assert _texts(tmp_path, data, mt.RTF) == ["4.2 Deposit clause", "a bullet", "(b) old list"]
 
 
+def test_characters_of_two_numbers_and_ends_of_pages_are_read_in_rtf(tmp_path: Path) -> None:
+    data = rb"{\rtf1\ansi Moon \u-10179?\u-8704? and \u55357\'3f\u56832\'3f\page next\par}"
+    assert _texts(tmp_path, data, mt.RTF) == ["Moon \N{GRINNING FACE} and \N{GRINNING FACE}", "next"]
+
+
 @pytest.mark.parametrize(
     ("number", "kind", "text"),
     [

@@ -69,12 +69,13 @@ def test_comments_of_open_document_are_read_and_its_cells_are_shown(tmp_path: Pa
         '<table:table table:name="A &amp; B"><table:table-row>'
         + cell.format("currency", "1200.5", note, "1.200,50 €")
         + cell.format("float", "0.5", "", "1/2")
-        + "</table:table-row></table:table>"
+        + '<table:table-cell office:value-type="time" office:time-value="PT01H30M00S"><text:p>1:30</text:p>'
+        "</table:table-cell>" + "</table:table-row></table:table>"
     )
     document = _read(tmp_path, open_document(content, kind="spreadsheet"), mt.ODS)
     assert [(block.text, block.heading) for block in document.blocks] == [
         ("A & B", "A & B"),
-        ("1.200,50 € | 1/2", "A & B"),
+        ("1.200,50 € | 1/2 | 1:30", "A & B"),
         ("ask Anna & Ben", "A & B"),
     ]
 
