@@ -25,6 +25,8 @@ TOO_LARGE: Final = _("The document is too large after decompression: send it in 
 
 _IMAGE: Final = re.compile(r"\.(?:png|jpe?g|gif|bmp|tiff?|webp)$", re.IGNORECASE)
 _XLSB: Final = "xl/workbook.bin"
+_FONT_METHODS: Final = frozenset({b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC"})
+"""Ways to encrypt the fonts of a book, whose text can be read."""
 _MAIN_PARTS: Final = {
     mt.DOCX: "word/",
     mt.XLSX: "xl/",
@@ -66,11 +68,22 @@ def check_zip(data: bytes, mime: str, limits: Limits) -> None:
                 raise Refused(
                     _("The file is a ZIP archive, not a document of this type: unpack it and send its files.")
                 )
+            if mime == mt.EPUB and _is_protected_book(archive):
+                raise Refused(ENCRYPTED)
             left = limits.zip_bytes
             for member in members:
                 left -= _check_member(archive, member, mime, limits, left)
     except (zipfile.BadZipFile, zlib.error, ValueError, OverflowError, NotImplementedError, struct.error) as error:
         raise Refused(DAMAGED) from error
+
+
+def _is_protected_book(archive: zipfile.ZipFile) -> bool:
+    """Return True if more than the fonts of a book are encrypted."""
+    with contextlib.suppress(KeyError):
+        with archive.open("META-INF/encryption.xml") as content:
+            methods = re.findall(rb"EncryptionMethod\s[^>]*Algorithm\s*=\s*[\"']([^\"']*)", content.read(_CHUNK))
+        return any(method not in _FONT_METHODS for method in methods)
+    return False
 
 
 def images_in(data: bytes) -> int:

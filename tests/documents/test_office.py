@@ -108,3 +108,16 @@ def test_an_archive_that_is_named_as_a_document_is_refused(tmp_path: Path) -> No
     path.write_bytes(package({"a.bin": "0123456789" * 2000}))
     with pytest.raises(Unreadable, match="ZIP archive, not a document"):
         read_document(path, mt.DOCX)
+
+
+@pytest.mark.parametrize(
+    ("method", "is_protected"),
+    [("http://www.w3.org/2001/04/xmlenc#aes128-cbc", True), ("http://www.idpf.org/2008/embedding", False)],
+)
+def test_a_protected_book_says_so(tmp_path: Path, method: str, is_protected: bool) -> None:
+    encryption = f'<encryption><EncryptedData><EncryptionMethod Algorithm="{method}"/></EncryptedData></encryption>'
+    path = tmp_path / "book.epub"
+    path.write_bytes(package({"META-INF/container.xml": "<container/>", "META-INF/encryption.xml": encryption}))
+    with pytest.raises(Unreadable) as error:
+        read_document(path, mt.EPUB)
+    assert ("encrypted or protected" in str(error.value)) is is_protected
