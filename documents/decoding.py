@@ -27,6 +27,9 @@ _BYTE_ORDER_MARKS: Final = {
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 _SAMPLE_BYTES: Final = 65_536
+TERMINAL: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)")
+"""Colors and titles that programs send to a terminal, which logs keep."""
+_LINE_ENDS: Final = re.compile(r"\r\n?|[\x0b\x0c]")
 _UNWANTED: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _BINARY: Final = re.compile(rb"[\x00-\x06\x0e-\x19\x1c-\x1f]")
 _BEYOND_ASCII: Final = re.compile(rb"[\x80-\xff]")
@@ -98,8 +101,12 @@ _CODECS: Final = re.compile(
 
 
 def clean(text: str) -> str:
-    """Return text that every database accepts: no control characters but tab and newline, no lone surrogates."""
-    return _UNWANTED.sub("", text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff"))
+    """Return text that every database accepts: no control characters but tab and newline, no lone surrogates.
+
+    The end of a page is that of a line.
+    """
+    text = _LINE_ENDS.sub("\n", text.lstrip("\ufeff"))
+    return _UNWANTED.sub("", TERMINAL.sub("", text) if "\x1b" in text else text)
 
 
 def decode(data: bytes, *, declared: str | None = None) -> str:

@@ -9,7 +9,7 @@ from documents.decoding import clean
 from documents.list_numbers import formatted
 from documents.rows import Row
 
-_CODE: Final = frozenset({"script", "style", "template", "svg"})
+_CODE: Final = frozenset({"script", "style", "template", "svg", "xml", "annotation", "annotation-xml", "rp"})
 _BOILERPLATE: Final = frozenset({"nav", "footer", "noscript", "iframe", "select"})
 _ENDED_BY_OTHERS: Final = frozenset({"p", "li", "dt", "dd", "td", "th", "tr"})
 """Elements whose end tag may be absent."""
@@ -19,7 +19,8 @@ _CELLS: Final = frozenset({"td", "th"})
 _INLINE: Final = frozenset(
     {"a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins"}
     | {"kbd", "label", "mark", "q", "rb", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup"}
-    | {"time", "tspan", "tt", "u", "var", "wbr", "nobr"}
+    | {"time", "tspan", "tt", "u", "var", "wbr", "nobr", "rp", "annotation"}
+    | {"math", "mi", "mn", "mo", "mrow", "mstyle", "mtext", "msub", "msup", "msubsup", "mfrac", "msqrt", "semantics"}
 )
 """Elements that may be a part of a word; all others separate words."""
 _VOID: Final = frozenset({"br", "hr", "img", "input", "wbr", "meta", "link", "base", "col", "area", "embed", "source"})
@@ -74,7 +75,8 @@ class _Page(HTMLParser):
             if tag == self._hidden[-1]:
                 self._hidden.append(tag)
         elif self._is_hidden(tag, values):
-            self._begin("paragraph")
+            if tag not in _INLINE:
+                self._begin("paragraph")
             self._hidden.append(tag)
         elif (replacement := _replacement(tag, values)) is not None:
             self._words.append(replacement)

@@ -157,7 +157,7 @@ TEXT_KINDS: Final = frozenset(
 )
 """Texts with a grammar."""
 
-PARSED_TEXTS: Final = TEXT_KINDS | {HTML, SVG}
+PARSED_TEXTS: Final = TEXT_KINDS | {HTML, SVG, XML}
 """Texts that a parser reads by their grammar."""
 
 MARKUP: Final = frozenset({HTML, XML, SVG})

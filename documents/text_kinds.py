@@ -4,18 +4,22 @@ Nothing is lost: a file that its parser refuses is read as plain text.
 """
 
 import csv
+import html
 import io
 import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
+from xml.parsers import expat
 
 import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from documents import mime_types as mt
+from documents.decoding import TERMINAL
 from documents.html import html_rows
 from documents.rows import EMPTY_LINES, Row, paragraphs
 
@@ -24,11 +28,11 @@ DATA: Final = re.compile(r"(?:data:[\w/+.-]{1,80};base64,)?[A-Za-z0-9+/=]{400,}"
 _FRONT_MATTER: Final = re.compile(r"---[^\S\n]*\n(.*?)\n(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
 _MARKDOWN: Final = MarkdownIt("commonmark").enable("table").disable("inline")
 _INLINE: Final = MarkdownIt("commonmark")
-_TERMINAL: Final = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
 _ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\u[0-9a-fA-F]{4})+)")
 _CUE: Final = re.compile(r"^(?:\d+:)?\d{1,2}:\d\d[.,]\d{1,3}(?=[^\S\n]*-->)")
 _SPEAKER: Final = re.compile(r"<v(?:\.[\w.]+)?\s+([^<>\n]+)>")
 _TAG: Final = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
+_PATH_CHARACTERS: Final = 500
 _CUES_CHARACTERS: Final = 600
 _DELIMITERS: Final = ",;\t|"
 
@@ -83,7 +87,11 @@ def json_rows(text: str) -> Iterator[Row]:
         yield from paragraphs(_unescaped(text))
         return
     for value in values:
-        yield from paragraphs(_unescaped(value)) if isinstance(value, str) else _values(value[0])
+        if isinstance(value, str):
+            yield "context", None, ""
+            yield from paragraphs(_unescaped(value))
+        else:
+            yield from _values(value[0])
 
 
 def _loaded(text: str) -> tuple[Any] | str:
@@ -121,6 +129,88 @@ def _scalar(value: Any) -> str:
     return DATA.sub("", value).strip()
 
 
+@dataclass(slots=True)
+class _Element:
+    """An element of XML: its name, attributes, and the texts and elements in it, in order."""
+
+    name: str
+    attributes: list[tuple[str, str]] = field(default_factory=list)
+    content: list["str | _Element"] = field(default_factory=list)
+
+    @property
+    def children(self) -> list["_Element"]:
+        return [one for one in self.content if isinstance(one, _Element)]
+
+    @property
+    def is_sentence(self) -> bool:
+        """Return True if there is text beside the elements."""
+        return any(isinstance(one, str) and one.strip() for one in self.content)
+
+    def text(self) -> str:
+        """Return all text in it, on one line for each line of the file."""
+        parts, todo = list[str](), list[str | _Element](reversed(self.content))
+        while todo:
+            one = todo.pop()
+            parts += [one] if isinstance(one, str) else []
+            todo += [] if isinstance(one, str) else reversed(one.content)
+        return "\n".join(filter(None, (line.strip() for line in DATA.sub("", "".join(parts)).split("\n"))))
+
+
+def xml_rows(text: str) -> Iterator[Row]:
+    """Yield the texts and attributes of XML with their names, as those of JSON; what is not well-formed, as written."""
+    top = _Element("")
+    elements = [top]
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        kept = [(_local(key), value) for key, value in attributes.items() if not key.startswith("xml")]
+        elements[-1].content.append(element := _Element(_local(name), kept))
+        elements.append(element)
+
+    def read(data: str) -> None:
+        elements[-1].content.append(data)
+
+    def read_other(data: str) -> None:
+        if data.startswith("&"):  # an entity that a file of definitions declares
+            read(html.unescape(data))
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _name: elements.pop()
+    parser.CharacterDataHandler = read
+    parser.DefaultHandlerExpand = read_other
+    try:
+        parser.Parse(text.encode(), True)
+    except expat.ExpatError:
+        yield from paragraphs(html.unescape(text))
+        return
+    yield from _element_rows(top.children[0])
+
+
+def _local(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
+def _element_rows(root: _Element) -> Iterator[Row]:
+    """Yield the attributes and short elements of an element together, then those of the elements in it."""
+    todo = [("", root)]
+    while todo:
+        path, element = todo.pop()
+        lines = [f"{name}: {value}" for name, value in element.attributes if value.strip()]
+        inner = element.children
+        if element.is_sentence:
+            lines.append(element.text())
+            lines += (f"{name}: {value}" for one in inner for name, value in one.attributes if value.strip())
+            inner = []
+        short = [one for one in inner if not one.attributes and not one.children]
+        lines += (f"{one.name}: {text}" for one in short if (text := one.text()))
+        if lines:
+            yield "context", None, path
+            yield "paragraph", None, "\n".join(lines)
+        deeper = [one for one in inner if one.attributes or one.children]
+        todo += [(f"{path}.{one.name}".lstrip(".")[-_PATH_CHARACTERS:], one) for one in reversed(deeper)]
+
+
 def notebook_rows(text: str) -> Iterator[Row]:
     """Yield the cells of a Jupyter notebook and the text of their outputs."""
     try:
@@ -146,7 +236,7 @@ def _cell_rows(cell: dict[str, Any]) -> Iterator[Row]:
         data = output.get("data", output)
         texts = [output.get("text"), data.get("text/plain"), data.get("text/markdown"), output.get("traceback")]
         found = next((_joined(one) for one in texts if one), "")
-        yield from paragraphs(DATA.sub("", _TERMINAL.sub("", found)))
+        yield from paragraphs(DATA.sub("", TERMINAL.sub("", found)))
         if not found:
             yield from html_rows(_joined(data.get("text/html") or ""))
 
@@ -214,7 +304,7 @@ def subtitle_rows(text: str) -> Iterator[Row]:
             time, said = "", []
         begin = _CUE.match(lines[place].strip())
         time = time or (re.split("[.,]", begin[0])[0] if begin else "")
-        said += (_TAG.sub("", _SPEAKER.sub(r"\1: ", line)) for line in lines[place + 1 :])
+        said += (html.unescape(_TAG.sub("", _SPEAKER.sub(r"\1: ", line))) for line in lines[place + 1 :])
     yield from _cues(time, said)
 
 
@@ -242,7 +332,7 @@ _TEX: Final = re.compile(
 _ACCENTS: Final = dict(
     zip("\"'`^~=.uvHckr", "\u0308\u0301\u0300\u0302\u0303\u0304\u0307\u0306\u030c\u030b\u0327\u0328\u030a", strict=True)
 )
-_ACCENTED: Final = re.compile(r"\\(?:([\"'`^~=.])\{?\\?([A-Za-z])\}?|([uvHckr])\{\\?([A-Za-z])\})")
+_ACCENTED: Final = re.compile(r"\\([\"'`^~=.])(?:\{\\?([A-Za-z])\}|\\?([A-Za-z]))|\\([uvHckr])\{\\?([A-Za-z])\}")
 _LETTERS: Final = {
     "ss": "ß",
     "o": "ø",
@@ -257,6 +347,7 @@ _LETTERS: Final = {
     "L": "Ł",
 }
 _LETTER: Final = re.compile(r"\\(ss|[oO]|ae|AE|oe|OE|aa|AA|[lL])(?:\{\}|[^\S\n]+|(?![A-Za-z]))")
+_BRACED: Final = re.compile(r"\{([^\W\d_a-zA-Z])\}")
 _ASCIIDOC: Final = re.compile(
     r"^(-{4,}|\.{4,}|\+{4,}|/{4,})\n.*?\n\1$|^={1,6} +(?P<heading>[^\n]+)$", re.MULTILINE | re.DOTALL
 )
@@ -284,14 +375,16 @@ def _with_headings(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Row]]:
 
 def tex_rows(text: str) -> Iterator[Row]:
     """Yield the text of TeX under its headings, with letters for the commands that stand for them."""
-    text = _ACCENTED.sub(lambda match: _composed(match[1] or match[3], match[2] or match[4]) or match[0], text)
-    yield from _with_headings(_TEX)(_LETTER.sub(lambda match: _LETTERS[match[1]], text))
+    text = _ACCENTED.sub(_accented, text)
+    text = _LETTER.sub(lambda match: _LETTERS[match[1]], text)
+    yield from _with_headings(_TEX)(_BRACED.sub(r"\1", text))
 
 
-def _composed(accent: str, letter: str) -> str:
-    """Return a letter with an accent; empty if there is no such letter."""
+def _accented(match: re.Match[str]) -> str:
+    """Return a letter with its accent; what is written if there is no such letter."""
+    accent, letter = match[1] or match[4], match[2] or match[3] or match[5]
     composed = unicodedata.normalize("NFC", letter + _ACCENTS[accent])
-    return composed if len(composed) == 1 else ""
+    return composed if len(composed) == 1 else match[0]
 
 
 def svg_rows(text: str) -> Iterator[Row]:
@@ -302,6 +395,7 @@ def svg_rows(text: str) -> Iterator[Row]:
 READERS: Final[dict[str, Callable[[str], Iterator[Row]]]] = {
     mt.HTML: html_rows,
     mt.SVG: svg_rows,
+    mt.XML: xml_rows,
     mt.MARKDOWN: markdown_rows,
     mt.JSON: json_rows,
     mt.JSON_LINES: json_rows,

@@ -45,6 +45,11 @@ def test_binary_data_is_not_text(data: bytes) -> None:
     assert not is_text(data)
 
 
+def test_signs_for_terminals_and_printers_divide_or_join_no_words() -> None:
+    assert clean("\x1b[1;31mERROR\x1b[0m \x1b]0;title\x07disk") == "ERROR disk"
+    assert clean("page one\x0cpage two\x0bline") == "page one\npage two\nline"
+
+
 def test_characters_that_databases_reject_are_removed() -> None:
     assert clean("\ufeffa\x00b\x1b\ud800c\r\nd\re\tf") == "abc\nd\ne\tf"
 

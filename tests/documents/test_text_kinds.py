@@ -56,6 +56,11 @@ def _short(row: Row) -> tuple[str, str]:
         ("<title>T</title><h1>T</h1><p>x", [(H, "T"), (P, "x")]),
         ("&lt;p&gt; &amp; caf&eacute; &#x4f1a;", [(P, "<p> & café 会")]),
         ("<a href='http://x'>link</a> <!-- no -->text", [(P, "link text")]),
+        (
+            "Let <math><mi>x</mi><mo>=</mo><mn>2</mn><annotation>x=2</annotation></math> be. <xml><o:p>no</o:p></xml>",
+            [(P, "Let x=2 be.")],
+        ),
+        ("<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>字", [(P, "漢 (kan) 字")]),
         ("", []),
     ],
 )
@@ -92,7 +97,11 @@ def test_markdown(markdown: str, expected: list[tuple[str, str]]) -> None:
         ('[1, "two", []]', [(C, ""), (P, "1\ntwo")]),
         ('"\\u4f1a"', [(C, ""), (P, "会")]),
         ('{"a": "\\u4f1a"}\n{"a": "b"}\n', [(C, ""), (P, "a: 会"), (C, ""), (P, "a: b")]),
-        ('{"a": 1}\nnot json \\u4f1a\n{"a": 2}', [(C, ""), (P, "a: 1"), (P, "not json 会"), (C, ""), (P, "a: 2")]),
+        (
+            '{"a": 1}\nno json \\u4f1a\n{"a": 2}',
+            [(C, ""), (P, "a: 1"), (C, ""), (P, "no json 会"), (C, ""), (P, "a: 2")],
+        ),
+        ('{"a": {"b": 1}}\n{"a": "cut', [(C, "a"), (P, "b: 1"), (C, ""), (P, '{"a": "cut')]),
         ('{"a": "\\u4f1a", ', [(P, '{"a": "会",')]),
         ('{"image": "data:image/png;base64,%s"}' % ("iVBO" * 200), []),
         ("", []),
@@ -107,6 +116,39 @@ def test_deep_json_is_read_as_text() -> None:
     assert rows(mt.JSON, "[" * 100_000) == [(P, "[" * 100_000)]
     deep = "[" * 900 + "1" + "]" * 900
     assert [text for kind, text in rows(mt.JSON, deep) if kind == P] in ([["1"], [deep]])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '<f:feed xmlns:f="urn:f"><f:title xml:lang="de">Caf&#233; &amp; Bar</f:title><date/></f:feed>',
+            [(C, ""), (P, "title: Café & Bar")],
+        ),
+        (
+            '<pets><pet id="7"><name>Ann</name></pet><pet id="8"><![CDATA[a < b]]></pet></pets>',
+            [(C, "pet"), (P, "id: 7\nname: Ann"), (C, "pet"), (P, "id: 8\na < b")],
+        ),
+        (
+            '<book><chapter><p>un<b>believ</b>able <a href="x">link</a>\n  end</p></chapter></book>',
+            [(C, "chapter.p"), (P, "unbelievable link\nend\nhref: x")],
+        ),
+        ('<!DOCTYPE a [<!ENTITY co "Company">]><a>&co;</a>', [(C, ""), (P, "Company")]),
+        ('<!DOCTYPE a SYSTEM "a.dtd"><a>caf&eacute; &other;</a>', [(C, ""), (P, "café &other;")]),
+        ('<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>x: &x;</a>', [(C, ""), (P, "x: &x;")]),
+        ("<a>caf&#233;</b>", [(P, "<a>café</b>")]),
+    ],
+)
+def test_xml(text: str, expected: list[tuple[str, str]]) -> None:
+    assert rows(mt.XML, text) == expected
+
+
+def test_hostile_xml_is_read_within_the_limits() -> None:
+    deep = "<a>x" * 20_000 + "</a>" * 20_000
+    assert [kind for kind, _ in rows(mt.XML, deep)] == [C, P]
+    entities = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
+    bomb = f'<!DOCTYPE a [<!ENTITY a0 "{"lol" * 100}">{entities}]><a>&a9;</a>'
+    assert rows(mt.XML, bomb) == [(P, bomb)]
 
 
 def test_a_notebook() -> None:
@@ -181,9 +223,9 @@ def test_yaml() -> None:
 def test_subtitles() -> None:
     vtt = (
         "WEBVTT - talk\n\nNOTE by Ann\n\nintro\n00:01.000 --> 00:04.000 line:0\n<v Ann>Hello <i>there</i>\n\n"
-        "00:05.000 --> 00:06.000\nbye\n"
+        "00:05.000 --> 00:06.000\nbye &amp; &lt;thanks&gt;\n"
     )
-    assert rows(mt.VTT, vtt) == [(C, "00:01"), (P, "NOTE by Ann\nAnn: Hello there\nbye")]
+    assert rows(mt.VTT, vtt) == [(C, "00:01"), (P, "NOTE by Ann\nAnn: Hello there\nbye & <thanks>")]
     assert rows(mt.SRT, "1\n00:00:01,000 --> 00:00:02,000\n{\\an8}Above\n") == [(C, "00:00:01"), (P, "Above")]
     srt = "".join(f"{n}\n00:00:{n:02},000 --> 00:00:{n:02},900\n{'word ' * 50}\n\n" for n in range(1, 7))
     assert [text for kind, text in rows(mt.SRT, srt) if kind == C] == ["00:00:01", "00:00:04"]
@@ -228,6 +270,7 @@ def test_subtitles() -> None:
             "== Pets\n----\n== no heading\n----\nCats.",
             [(H, "Pets"), (P, "----\n== no heading\n----\nCats.")],
         ),
+        (mt.TEX, '\\section{Gr{\\"u}{\\ss}e}{\\o}re {\\bf b}', [(H, "Grüße"), (P, "øre {\\bf b}")]),
         (mt.ASCIIDOC, "= Lease\n\n== Pets\nCats.", [(H, "Lease"), (H, "Pets"), (P, "Cats.")]),
     ],
 )
