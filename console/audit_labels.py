@@ -99,6 +99,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "search.question": _("Made a question of a search"),
     "session.list": _("Listed sessions"),
     "session.delete": _("Deleted a session"),
+    "resource.expire": _("Ended a file whose time has passed"),
     "session.expire": _("Ended a session whose time has passed"),
     "session.purge": _("Purged a session"),
     "session.restore": _("Restored a session"),

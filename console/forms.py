@@ -22,8 +22,8 @@ from core.labels import check_metadata, check_tags
 from core.localization import localized
 from core.messages import MANAGE
 from memories.services.decisions import OverrideValues
-from memories.services.lookup import has_ended
 from store.categories import CATEGORIES, label
+from store.expiry import has_ended
 from store.types import METADATA, TAGS, Owner, StoredMemory
 
 if TYPE_CHECKING:

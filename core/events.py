@@ -15,6 +15,7 @@ EventType = Literal[
     "resource.empty",
     "resource.failed",
     "resource.deleted",
+    "resource.expired",
     "resource.restored",
     "remote.refused",
     "session.flushed",

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import BinaryIO, Final, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 
 from core import pagination
 from core.errors import NotFound, existing
@@ -16,11 +16,14 @@ from core.messages import Translatable as _
 from core.persistence import files, sql
 from resources import storage
 from resources.models import UNFINISHED, Resource
-from store.models import Memory, State, owned_by, owner_values
+from store.models import Memory, Session, State, owned_by, owner_values
 from store.types import Owner
 
 READ_IN_PART: Final = Q(reading__is_partial=True)
 """The condition for files whose text is known to have gaps."""
+
+_SAME_SESSION: Final = {name: OuterRef(name) for name in ("user", "app_id", "project_id", "session_id")}
+_EXPIRES_AT: Final = Subquery(Session.objects.filter(**_SAME_SESSION).values("expires_at")[:1])
 
 _SEARCHABLE = """
     SELECT session_id AS value FROM resources_resource
@@ -84,8 +87,9 @@ def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[A
 
 
 def live_resources(user_pk: UUID) -> QuerySet[Resource]:
-    """Return a user's undeleted resources in all scopes, newest first, joined with the user."""
-    return Resource.objects.filter(user_id=user_pk, state=State.LIVE).select_related("user")
+    """Return a user's undeleted resources in all scopes, newest first, joined with the user, with `expires_at`."""
+    found = Resource.objects.filter(user_id=user_pk, state=State.LIVE).select_related("user")
+    return found.annotate(expires_at=_EXPIRES_AT)
 
 
 def live_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
@@ -94,13 +98,20 @@ def live_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
 
 
 def trash_of(user_pk: UUID) -> QuerySet[Resource]:
-    """Return a user's resources in the trash, in all scopes, newest first, joined with the user."""
-    return Resource.objects.filter(user_id=user_pk, state=State.TRASHED).select_related("user")
+    """Return a user's resources in the trash, in all scopes, newest first, joined with the user, with `expires_at`."""
+    found = Resource.objects.filter(user_id=user_pk, state=State.TRASHED).select_related("user")
+    return found.annotate(expires_at=_EXPIRES_AT)
 
 
 def deleted_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
     """Return the user's resource in the trash, or none."""
     return trash_of(user_pk).filter(pk=_checked(resource_id))
+
+
+def expires_at_of(resource: Resource) -> datetime | None:
+    """Return when a resource of `live_resources` or `trash_of` expires; None: never."""
+    found: datetime | None = resource.__dict__["expires_at"]
+    return found
 
 
 def _checked(resource_id: str) -> str:

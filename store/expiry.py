@@ -1,9 +1,10 @@
 """The times at which memories and sessions expire: the next one of a user, and what is due.
 
-What expires gets a tombstone by `memories.services.expiry`, so that it is gone as what a person deletes is.
+What expires gets a tombstone by `memories.services.expiry`, so that it is gone as what a person deletes is. A file has
+the time of its session, and its passages have none: it expires as one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -14,9 +15,12 @@ from django.utils import timezone
 
 from accounts import expiry
 from accounts.models import MemoryUser
+from core.errors import InvalidInput
+from core.messages import Translatable as _
 from store.models import Memory, Session, State
-from store.types import Owner
+from store.types import TAGS, NewExpiry, Owner
 
+NEEDS_EXPIRY: Final = _("is required, because the time has passed: send a new time, or null for never")
 OF_TAG: Final = "tag:"
 """The beginning of a default's name that is a tag, not a category."""
 EXPIRING_STATES: Final = (State.LIVE, State.SUPERSEDED)
@@ -24,25 +28,60 @@ EXPIRING_STATES: Final = (State.LIVE, State.SUPERSEDED)
 _EXPIRES: Final = Q(expires_at__isnull=False, state__in=EXPIRING_STATES)
 
 
+def check(expires_at: NewExpiry) -> None:
+    """Check a new time. Raises: `InvalidInput` if it has passed."""
+    if isinstance(expires_at, datetime) and expires_at <= timezone.now():
+        raise InvalidInput.of_field("expires_at", _("must be in the future"))
+
+
+def has_ended(expires_at: datetime | None) -> bool:
+    """Return True if a time has passed."""
+    return expires_at is not None and expires_at <= timezone.now()
+
+
 def set_defaults(owner: Owner, memories: Iterable[Memory]) -> dict[str, tuple[str, int]]:
     """Set when unsaved memories without a time expire, by the days of the user and of `MEMORY_GATEWAY_EXPIRY`.
 
-    Of several the earliest wins. Return the default that was applied, its name and its days, by memory id. One
-    statement if a memory has no time.
+    Of several the earliest wins. Passages of files get none. Return the default that was applied, its name and its
+    days, by memory id. One statement if a memory has no time.
     """
     applied: dict[str, tuple[str, int]] = {}
-    lasting = [memory for memory in memories if memory.expires_at is None]
+    lasting = [one for one in memories if one.expires_at is None and not one.payload.get("resource_id")]
     if not lasting:
         return applied
-    rules: list[Mapping[str, int]] = [settings.MEMORY_GATEWAY_EXPIRY, expiry.days_of(owner.user_pk)]
+    rules = _rules(owner)
     for memory in lasting if any(rules) else ():
-        tags = memory.payload.get("tags")
-        names = [memory.category, *(f"{OF_TAG}{tag}" for tag in (tags if isinstance(tags, list | tuple) else ()))]
-        if found := [(rule[name], name) for rule in rules for name in names if name in rule]:
-            days, name = min(found)
+        tags = memory.payload.get(TAGS)
+        found = _earliest(rules, [memory.category, *_of_tags(tags if isinstance(tags, list | tuple) else ())])
+        if found is not None:
+            days, name = found
             applied[memory.memory_id] = name, days
-            memory.expires_at = timezone.now().replace(microsecond=0) + timedelta(days=days)
+            memory.expires_at = _after(days)
     return applied
+
+
+def default_of_file(owner: Owner, tags: Sequence[str]) -> datetime | None:
+    """Return when a new file with these tags expires by the defaults; None: never. One statement if it has tags."""
+    found = _earliest(_rules(owner), _of_tags(tags)) if tags else None
+    return None if found is None else _after(found[0])
+
+
+def _rules(owner: Owner) -> list[Mapping[str, int]]:
+    return [settings.MEMORY_GATEWAY_EXPIRY, expiry.days_of(owner.user_pk)]
+
+
+def _of_tags(tags: Iterable[str]) -> list[str]:
+    return [f"{OF_TAG}{tag}" for tag in tags]
+
+
+def _earliest(rules: Iterable[Mapping[str, int]], names: Iterable[str]) -> tuple[int, str] | None:
+    """Return the fewest days of rules with one of the names, and that name."""
+    known = list(names)
+    return min(((rule[name], name) for rule in rules for name in known if name in rule), default=None)
+
+
+def _after(days: int) -> datetime:
+    return timezone.now().replace(microsecond=0) + timedelta(days=days)
 
 
 def memories_due(user_pk: UUID, now: datetime) -> QuerySet[Memory]:

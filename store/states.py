@@ -23,6 +23,7 @@ _SCOPE: Final = ("user_id", "app_id", "project_id")
 _Kind = Tombstone.Kind
 _RANKS: Final = {kind: rank for rank, kind in enumerate(_Kind)}
 _CHECKED_AT_ONCE: Final = 1000
+_DELETIONS: Final = {_Kind.DELETED, _Kind.RESOURCE_DELETED}
 _EXPIRY: Final = (EXPIRY.kind, EXPIRY.name)
 _HAS_TIME: Final = Q(state_since__isnull=False)
 
@@ -61,7 +62,7 @@ def columns_of(row: Any, tombstones: Sequence[Any]) -> Columns:
 def _state_of(tombstone: Any) -> State:
     if tombstone.kind == _Kind.SUPERSEDED:
         return State.SUPERSEDED
-    is_expiry = tombstone.kind == _Kind.DELETED and (tombstone.actor_kind, tombstone.actor) == _EXPIRY
+    is_expiry = tombstone.kind in _DELETIONS and (tombstone.actor_kind, tombstone.actor) == _EXPIRY
     return State.EXPIRED if is_expiry else State.TRASHED
 
 

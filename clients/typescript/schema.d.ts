@@ -4008,7 +4008,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone" | "memory.corrected_by_user" | "user.paused" | "user.resumed")[] | null;
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.expired" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone" | "memory.corrected_by_user" | "user.paused" | "user.resumed")[] | null;
             /**
              * Is Enabled
              * @description False stops deliveries: events of this time are not reported, pending deliveries wait.
@@ -4952,6 +4952,12 @@ export interface components {
              */
             deleted_at: string | null;
             /**
+             * Expires At
+             * @description When the file and its memories end, or ended, by the default for one of its tags. Absent if they do not.
+             * @example null
+             */
+            expires_at?: string | null;
+            /**
              * Error Message
              * @description Why the ingestion failed, or what a PDF without readable text needs; null otherwise.
              * @example null
@@ -5024,6 +5030,23 @@ export interface components {
              * @description The `cursor` of the next page; null on the last page, absent without `limit`.
              */
             next_cursor?: string | null;
+        };
+        /**
+         * ResourceRestoreBody
+         * @description When the resource expires after it is restored.
+         */
+        ResourceRestoreBodyRequest: {
+            /**
+             * User Id
+             * @description The caller's user id. Required with `user_key` only.
+             */
+            user_id?: string | null;
+            /**
+             * Expires At
+             * @description When it expires again; null for never. Required for one that has expired. Absent: as before.
+             * @example null
+             */
+            expires_at?: string | null;
         };
         /**
          * RestoreBody
@@ -6782,7 +6805,7 @@ export interface components {
              *       "resource.extracted"
              *     ]
              */
-            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone" | "memory.corrected_by_user" | "user.paused" | "user.resumed")[];
+            events?: ("resource.created" | "resource.extracted" | "resource.empty" | "resource.failed" | "resource.deleted" | "resource.expired" | "resource.restored" | "remote.refused" | "session.flushed" | "session.deleted" | "session.restored" | "session.expired" | "memory.added" | "memory.deleted" | "memory.expired" | "memory.restored" | "memory.overridden" | "memory.override_undone" | "memory.corrected_by_user" | "user.paused" | "user.resumed")[];
         };
         /**
          * WebhookDeliveryPage
@@ -8735,7 +8758,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["AuthenticatedBodyRequest"];
+                "application/json": components["schemas"]["ResourceRestoreBodyRequest"];
             };
         };
         responses: {

@@ -41,6 +41,7 @@ from resources.models import Resource
 from resources.queries import attachments_of
 from store import browse
 from store.browse import Match
+from store.expiry import has_ended
 from store.models import State
 from store.neighbors import context_windows
 from store.text.terms import beginnings, terms
@@ -265,7 +266,7 @@ def _page(found: StoredMemory, events: list[Event]) -> dict[str, Any]:
         "added": queries.addition(found),
         "session_url": reverse("console:transcript", args=[found.owner.user_pk], query=session),
         "reason": ReasonForm()["reason"],
-        "restore_form": RestoreForm() if lookup.has_ended(found.expires_at) else None,
+        "restore_form": RestoreForm() if has_ended(found.expires_at) else None,
         "is_hidden": not found.is_live or found.is_session_hidden,
         "is_kept": bool(found.payload.get(NOT_REPLACED)),
         "is_replaced": bool(linked.replaced_by),

@@ -39,7 +39,7 @@ from console.views.jobs import describe_selection
 from console.views.memories import count_up_to, page_links
 from console.views.resources import DELETE_FILES, VIEW_FILES
 from console.word_search import search
-from core.errors import BadRequest, Conflict, NotFound
+from core.errors import BadRequest, Conflict, InvalidInput, NotFound
 from core.localization import localized
 from memories.models import Tombstone
 from memories.services.decisions import restore_sessions
@@ -186,7 +186,7 @@ def _restore_resources(request: HttpRequest, found: Sequence[Resource]) -> None:
         try:
             services.restore_as(one.user_id, one.user.user_id, one.pk, actor=actor_of(request))
             restored += 1
-        except (Conflict, NotFound) as error:
+        except (Conflict, InvalidInput, NotFound) as error:
             messages.error(request, f"{one.filename}: {localized(error.detail)}")
     if restored:
         message = ngettext("%(count)s resource restored.", "%(count)s resources restored.", restored)

@@ -33,7 +33,7 @@ from memories.services import incognito, lookup
 from memories.services.hygiene import own_data, own_text
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
-from store import browse, derived_memories, writes
+from store import browse, derived_memories, expiry, writes
 from store.admission import Offer, require_wanted
 from store.ledger import ENDED_FIELDS, EXPIRY
 from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_columns
@@ -129,14 +129,14 @@ def restore(user_pk: UUID, ref: MemoryRef, *, expires_at: NewExpiry = KEPT, acto
     was deleted; `InvalidInput` for a time that has passed, and without one for a memory that has expired; `NotKept`
     for what the person wants never remembered.
     """
-    lookup.check_expiry(expires_at)
+    expiry.check(expires_at)
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
         require_wanted(user_pk, Offer("agents", memory.text))
         active = _active_tombstones(memory.owner, "memory", [memory.memory_id])
         if expires_at is not KEPT:
             decider.set_expiry([memory.row], expires_at)
-        elif lookup.has_ended(memory.expires_at):
-            raise InvalidInput.of_field("expires_at", NEEDS_EXPIRY)
+        elif expiry.has_ended(memory.expires_at):
+            raise InvalidInput.of_field("expires_at", expiry.NEEDS_EXPIRY)
         if active:
             found = [*active.values(), *_deleted_together(memory.owner, active[memory.memory_id])]
             return decider.lift_tombstones("memory", {one.memory_id: one for one in found})
@@ -145,15 +145,12 @@ def restore(user_pk: UUID, ref: MemoryRef, *, expires_at: NewExpiry = KEPT, acto
         return []
 
 
-NEEDS_EXPIRY: Final = _("is required, because the time has passed: send a new time, or null for never")
-
-
 def set_expiry(user_pk: UUID, ref: MemoryRef, expires_at: datetime | None, *, actor: Actor) -> None:
     """Set when a memory expires; None: never.
 
     Raises: `InvalidInput` for a time that has passed; `NotFound`, `Conflict` for a deleted memory.
     """
-    lookup.check_expiry(expires_at)
+    expiry.check(expires_at)
     with _locked_memory(user_pk, ref, actor) as (decider, memory):
         lookup.require_active(memory)
         if expires_at != memory.expires_at:
@@ -276,13 +273,13 @@ def restore_session(owner: Owner, session_id: str, *, expires_at: NewExpiry = KE
     without one for a session that has expired.
     """
     require_own_session(owner, session_id)
-    lookup.check_expiry(expires_at)
+    expiry.check(expires_at)
     with transaction.atomic():
         lookup.lock_user(owner.user_pk)
         if expires_at is not KEPT:
             Session.objects.filter(owned_by(owner), session_id=session_id).update(expires_at=expires_at)
         elif _ended_sessions(owner, [session_id]):
-            raise InvalidInput.of_field("expires_at", NEEDS_EXPIRY)
+            raise InvalidInput.of_field("expires_at", expiry.NEEDS_EXPIRY)
         ended = restore_sessions([(owner, session_id)], actor=actor)
     if not ended and sessions_in_trash(owner, [session_id]):
         raise Conflict(_("The resource of this session is in the trash. Restore the resource first."))
@@ -380,7 +377,7 @@ def restore_many(
     with transaction.atomic():
         for decider, memories in _locked_memories(rows, actor, job):
             active = _active_tombstones(decider.owner, "memory", [one.memory_id for one in memories])
-            lasting = {one.memory_id for one in memories if not lookup.has_ended(one.expires_at)}
+            lasting = {one.memory_id for one in memories if not expiry.has_ended(one.expires_at)}
             active = {name: one for name, one in active.items() if name in lasting}
             chosen = _chosen(active, tombstone_ids, deleted_by)
             changes += [[one.row_id, one.tombstone_id] for one in decider.lift_tombstones("memory", chosen)]

@@ -1,4 +1,4 @@
-"""End memories and sessions whose time has passed, before anything reads them; the defaults of a user."""
+"""End memories, sessions and files whose time has passed, before anything reads them; the defaults of a user."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,6 +14,7 @@ from core.labels import MAX_TAG_CHARS
 from core.messages import Translatable as _
 from core.redaction import masked
 from memories.services import decisions
+from resources import services as resources
 from store import expiry
 from store.categories import CATEGORIES
 from store.expiry import OF_TAG
@@ -40,7 +41,7 @@ def _end_part(user_pk: UUID) -> bool:
             return False
         sessions = list(expiry.sessions_due(user_pk, now)[:_AT_ONCE])
         memories = list(expiry.memories_due(user_pk, now).select_related("user", "session")[:_AT_ONCE])
-        decisions.expire(user, sessions, memories)
+        decisions.expire(user, resources.expire(user, sessions), memories)
         if max(len(sessions), len(memories)) == _AT_ONCE:
             return True
         expiry.renew(user_pk)

@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from django.utils import timezone
-
 from accounts.bound_keys import app_of
 from accounts.models import MemoryUser, Principal
 from accounts.profile_entries import ADDRESSES
@@ -19,7 +17,7 @@ from engines.registry import get_engine
 from remote import outbox
 from store import as_of
 from store.models import MANUAL_ORIGINS, Memory, Session, State, owned_by
-from store.types import NewExpiry, Owner, StoredMemory
+from store.types import Owner, StoredMemory
 
 
 def require_open(session: Session) -> None:
@@ -117,17 +115,6 @@ def _find(user_pk: UUID, ref: MemoryRef, memory_id: str) -> Sequence[StoredMemor
 def is_active(memory: StoredMemory) -> bool:
     """Return True if neither the memory nor its session is deleted."""
     return memory.is_live and not memory.is_session_hidden
-
-
-def check_expiry(expires_at: NewExpiry) -> None:
-    """Raise `InvalidInput` for a time that has passed."""
-    if isinstance(expires_at, datetime) and expires_at <= timezone.now():
-        raise InvalidInput.of_field("expires_at", _("must be in the future"))
-
-
-def has_ended(expires_at: datetime | None) -> bool:
-    """Return True if a time has passed."""
-    return expires_at is not None and expires_at <= timezone.now()
 
 
 def require_active(memory: StoredMemory) -> None:

@@ -29,7 +29,7 @@ from core.times import to_ms
 from memories.services import decisions, lookup
 from memories.services.decisions import OverrideValues
 from memories.services.hygiene import is_visible, own_data, own_text
-from memories.services.lookup import MemoryRef, check_expiry, require_open, require_own_session
+from memories.services.lookup import MemoryRef, require_open, require_own_session
 from memories.services.zones import offset_of, zone_of_user
 from store import browse, expiry, sessions, writes
 from store.admission import ControlsChanged, Offer, require, require_unchanged, texts_in
@@ -195,7 +195,7 @@ def add_by_hand(
     fact = NewFact(text, category, importance, agent_id, session_id, tags, metadata or {}, expires_at=expires_at)
     fact = fact.cleaned(Counter())
     _check(fact)
-    check_expiry(expires_at)
+    expiry.check(expires_at)
     require_own_session(owner, session_id)
     require(owner.user_pk, fact.offer)
     return _create(owner, fact, Source(origin, actor))

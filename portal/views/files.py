@@ -13,6 +13,8 @@ from resources import queries, services
 from resources.api.downloads import download as file_response
 from resources.models import Resource
 from resources.queries import Cursor, decode_cursor, encode_cursor
+from store.expiry import has_ended
+from store.types import KEPT, NewExpiry
 
 ROWS: Final = 50
 
@@ -51,9 +53,11 @@ def delete(request: Visit, resource_id: str) -> HttpResponseBase:
 
 @page("POST")
 def restore(request: Visit, resource_id: str) -> HttpResponseBase:
-    """Restore a file from the trash."""
+    """Restore a file from the trash; one that has expired lasts from now on."""
     user = request.link.user
-    services.restore_as(user.pk, user.user_id, resource_id, actor=actor_of(request))
+    found = queries.deleted_resource(user.pk, resource_id).first()
+    expires_at: NewExpiry = None if found and has_ended(queries.expires_at_of(found)) else KEPT
+    services.restore_as(user.pk, user.user_id, resource_id, expires_at=expires_at, actor=actor_of(request))
     return redirect("portal:files")
 
 

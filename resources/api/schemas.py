@@ -9,6 +9,7 @@ from accounts.api.schemas import (
     AppId,
     AuthenticatedBody,
     AuthenticatedQuery,
+    Moment,
     ProjectId,
     RemoteView,
     ScopedBody,
@@ -23,7 +24,7 @@ from core.rest import WHOLE, Problem
 from core.storable import check_text
 from documents.mime_types import ContentType
 from documents.reading import NoteCode
-from store.types import METADATA, TAGS
+from store.types import KEPT, METADATA, TAGS, NewExpiry
 
 MAX_TITLE_CHARS = 500
 MAX_DESCRIPTION_CHARS = 10_000
@@ -98,6 +99,20 @@ class LabelsBody(AuthenticatedBody):
         if not labels_given(self):
             raise ValueError(_("tags or metadata is required"))
         return self
+
+
+class ResourceRestoreBody(AuthenticatedBody):
+    """When the resource expires after it is restored."""
+
+    expires_at: Moment | None = Field(
+        None,
+        description="When it expires again; null for never. Required for one that has expired. Absent: as before.",
+        examples=[None],
+    )
+
+    @property
+    def new_expiry(self) -> NewExpiry:
+        return self.expires_at if "expires_at" in self.model_fields_set else KEPT
 
 
 class UploadForm(UploadFields):
@@ -265,6 +280,12 @@ class ResourceItem(BaseModel):
     updated_at: Time = Field(description="When the resource last changed.")
     deleted_at: Time | None = Field(
         description="When the resource was moved to the trash; null if it was not.", examples=[None]
+    )
+    expires_at: Time | None = Field(
+        None,
+        description="When the file and its memories end, or ended, by the default for one of its tags. Absent if they "
+        "do not.",
+        examples=[None],
     )
     error_message: str | None = Field(
         description="Why the ingestion failed, or what a PDF without readable text needs; null otherwise.",

@@ -25,7 +25,7 @@ from accounts.api.openapi import (
     success,
 )
 from accounts.api.preconditions import conditional, if_unchanged, with_etag
-from accounts.api.schemas import AuthenticatedBody, AuthenticatedQuery
+from accounts.api.schemas import AuthenticatedQuery
 from accounts.audit import Actor
 from accounts.bound_keys import app_of
 from accounts.models import Principal
@@ -261,7 +261,7 @@ class TrashViewSet(ViewSet):
         operation_id="restore_resource",
         summary="Restore a resource",
         parameters=[_RESOURCE_ID],
-        request=request_body(AuthenticatedBody),
+        request=request_body(schemas.ResourceRestoreBody),
         responses={200: success(schemas.ResourceAnswer, "The restored resource."), **problems(404, 409, 422)},
     )
     @idempotent(in_transaction=True)
@@ -270,11 +270,17 @@ class TrashViewSet(ViewSet):
 
         If the same file was added again meanwhile, the answer is 409 and names that resource.
         """
-        parse(AuthenticatedBody, request.data)
+        body = parse(schemas.ResourceRestoreBody, request.data)
         principal = caller(request)
         _require_in_app(principal, resource_id)
-        actor = Actor.key(principal)
-        return Response(_summary(services.restore_as(principal.user_pk, principal.user_id, resource_id, actor=actor)))
+        resource = services.restore_as(
+            principal.user_pk,
+            principal.user_id,
+            resource_id,
+            expires_at=body.new_expiry,
+            actor=Actor.key(principal),
+        )
+        return Response(_summary(resource))
 
 
 @extend_schema(tags=["resources"])
@@ -369,6 +375,7 @@ def _items(resources: Iterable[Resource]) -> list[dict[str, Any]]:
 
 def _item(resource: Resource, state: RemoteState) -> dict[str, Any]:
     """Return a list entry: the documented fields, then the additional ones."""
+    expires_at = queries.expires_at_of(resource)
     return {
         "resource_id": resource.resource_id,
         "user_id": resource.user.user_id,
@@ -384,6 +391,7 @@ def _item(resource: Resource, state: RemoteState) -> dict[str, Any]:
         "created_at": isoformat(resource.created_at),
         "updated_at": isoformat(resource.updated_at),
         "deleted_at": isoformat_or_none(resource.state_since),
+        **({"expires_at": isoformat(expires_at)} if expires_at else {}),
         "error_message": resource.error_message or None,
         "size_bytes": resource.size_bytes,
         "sha256": resource.sha256 or None,

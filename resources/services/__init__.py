@@ -2,7 +2,15 @@
 
 from resources.queries import StoredContent, content_of
 from resources.services.claims import retry
-from resources.services.deletion import delete_as, deletion_of, finish_deletion, purge, restore_as, undo_deletions
+from resources.services.deletion import (
+    delete_as,
+    deletion_of,
+    expire,
+    finish_deletion,
+    purge,
+    restore_as,
+    undo_deletions,
+)
 from resources.services.external import Registration, register
 from resources.services.ingestion import ingest
 from resources.services.labeling import set_labels
@@ -19,6 +27,7 @@ __all__ = [
     "content_of",
     "delete_as",
     "deletion_of",
+    "expire",
     "finish_deletion",
     "ingest",
     "purge",

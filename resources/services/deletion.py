@@ -1,7 +1,8 @@
 """Delete resources: move them to the trash, restore them, and purge them.
 
 A resource in the trash keeps its row, file, attachments and memories. A tombstone that follows from its own hides its
-session, and ends with it; a session that was also deleted by itself stays so.
+session, and ends with it; a session that was also deleted by itself stays so. A resource expires at the time of its
+session.
 """
 
 import logging
@@ -17,9 +18,10 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from accounts.audit import Actor, record
+from accounts.models import MemoryUser
 from accounts.services import lock_caller
 from core.background.tasks import enqueue
-from core.errors import Conflict, EngineError, NotFound, StorageUnavailable, existing
+from core.errors import Conflict, EngineError, InvalidInput, NotFound, StorageUnavailable, existing
 from core.events import publish
 from core.messages import Translatable as _
 from core.persistence.files import stored_files
@@ -28,10 +30,11 @@ from resources import queries
 from resources.models import Attachment, Resource
 from resources.services.claims import retry_delay
 from resources.states import RESOURCES
-from store import derived_memories, sessions
-from store.ledger import ENDED_FIELDS, Tombstone
+from store import derived_memories, expiry, sessions
+from store.ledger import ENDED_FIELDS, EXPIRY, Tombstone
 from store.models import IS_PURGED, Session, State, owned_by, owner_columns
 from store.port import Engine
+from store.types import KEPT, NewExpiry
 
 logger = logging.getLogger("memory_gateway.resources")
 
@@ -70,6 +73,21 @@ def delete_as(user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, at
     if not is_live:
         raise NotFound(_("There is no such resource."))
     return resource
+
+
+def expire(user: MemoryUser, ended: Sequence[Session]) -> list[Session]:
+    """Move the resources of sessions whose time has passed to the trash; return the sessions that have none.
+
+    Call with the user locked.
+    """
+    names = [one.session_id for one in ended]
+    found = Resource.objects.filter(user=user, session_id__in=names, state=State.LIVE).select_related("user")
+    resources = {(one.app_id, one.project_id, one.session_id): one for one in (found if names else ())}
+    for resource in resources.values():
+        record(EXPIRY, "resource.expire", resource.pk, user_id=user.user_id)
+        _delete(resource, EXPIRY, timezone.now())
+        publish("resource.expired", user.pk, **resource.event_data)
+    return [one for one in ended if (one.app_id, one.project_id, one.session_id) not in resources]
 
 
 def _delete(resource: Resource, actor: Actor, at: datetime) -> None:
@@ -140,14 +158,14 @@ def deletion_of(resource: Resource) -> list[str]:
 
 
 def undo_deletions(deletions: Iterable[Sequence[str]], *, actor: Actor) -> int:
-    """Restore resources from the trash; return their number. Those that were deleted again since stay.
+    """Restore resources from the trash; return their number. Those that were deleted again or expired since stay.
 
     Raises: `Conflict`, as `restore_as`.
     """
     undone = 0
     for resource_id, at in deletions:
         for found in Resource.objects.filter(pk=resource_id).select_related("user"):
-            with suppress(NotFound):
+            with suppress(NotFound, InvalidInput):
                 deleted_at = datetime.fromisoformat(at)
                 restore_as(found.user_id, found.user.user_id, resource_id, actor=actor, deleted_at=deleted_at)
                 undone += 1
@@ -155,15 +173,23 @@ def undo_deletions(deletions: Iterable[Sequence[str]], *, actor: Actor) -> int:
 
 
 def restore_as(
-    user_pk: UUID, user_id: str, resource_id: str, *, actor: Actor, deleted_at: datetime | None = None
+    user_pk: UUID,
+    user_id: str,
+    resource_id: str,
+    *,
+    actor: Actor,
+    deleted_at: datetime | None = None,
+    expires_at: NewExpiry = KEPT,
 ) -> Resource:
     """Restore a user's resource from the trash. An ingestion that the deletion interrupted starts again.
 
     With `deleted_at`, only if it was deleted then and not again since.
 
     Raises: `NotFound` for resources that are not in the user's trash, `Conflict` if the user has the same file as
-    another resource by now, `Unauthenticated` for a user who was erased meanwhile.
+    another resource by now, `InvalidInput` for a time that has passed, and without one for a resource that has expired,
+    `Unauthenticated` for a user who was erased meanwhile.
     """
+    expiry.check(expires_at)
     with transaction.atomic():
         lock_caller(user_pk, user_id, no_key=True)
         found = queries.deleted_resource(user_pk, resource_id).select_for_update(of=("self",), no_key=True)
@@ -171,6 +197,7 @@ def restore_as(
             found = found.filter(state_since=deleted_at)
         resource = existing(found, _("There is no such resource in the trash."))
         _require_no_other(resource)
+        _set_expiry(resource, expires_at)
         for tombstone in Tombstone.ledger.filter(resource_id=resource.pk, undone_at__isnull=True):
             tombstone.end(actor)
             tombstone.save(update_fields=ENDED_FIELDS)
@@ -235,6 +262,15 @@ def finish_deletion(resource_id: str, *, engine: Engine | None = None) -> Resour
         resource.retry_at = timezone.now() + retry_delay(resource.attempts, _LONGEST_RETRY)
     resource.save(update_fields=["storage_path", "retry_at", "attempts"])
     return resource
+
+
+def _set_expiry(resource: Resource, expires_at: NewExpiry) -> None:
+    """Set when a resource expires. Raises: `InvalidInput` if its time has passed and is kept."""
+    session = Session.objects.filter(~IS_PURGED, owned_by(resource.owner), session_id=resource.session_id)
+    if expires_at is not KEPT:
+        session.update(expires_at=expires_at)
+    elif any(map(expiry.has_ended, session.values_list("expires_at", flat=True))):
+        raise InvalidInput.of_field("expires_at", expiry.NEEDS_EXPIRY)
 
 
 def _require_no_other(resource: Resource) -> None:

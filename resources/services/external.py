@@ -27,7 +27,7 @@ from resources import queries
 from resources.models import Resource
 from resources.services.claims import reset, seal
 from resources.services.receiving import clean_filename, require_allowed
-from resources.services.uploading import ingest_and_wait, require_not_in_trash, stored_labels
+from resources.services.uploading import ingest_and_wait, require_not_in_trash, set_default_expiry, stored_labels
 from store.admission import Offer, require, texts_in
 from store.types import Owner
 
@@ -115,6 +115,8 @@ def _record_registration(principal: Principal, owner: Owner, registration: Regis
                     resource.save(force_insert=True)
                     publish("resource.created", owner.user_pk, **resource.event_data)
                 resource.new_attachment().save()
+                if not known:
+                    set_default_expiry(resource)
             actor, subject = Actor.key(principal), resource.resource_id
             record(actor, "resource.register", subject, user_id=owner.user_id)
         idempotency.keep(resource_id=resource.pk)

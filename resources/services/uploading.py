@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.audit import Actor, record
 from accounts.controls import Paused, require_not_paused
+from accounts.expiry import lower
 from accounts.services import lock_caller
 from core.background.tasks import wait
 from core.errors import Conflict, NoSpace, Unauthenticated
@@ -27,9 +28,10 @@ from resources.services import storage_binding
 from resources.services.claims import reopen
 from resources.services.ingestion import enqueue_ingestion
 from resources.services.receiving import IncomingFile
+from store import expiry, sessions
 from store.admission import Offer, require, texts_in
 from store.models import Session, State, owned_by, owner_columns
-from store.types import Owner, labels_of
+from store.types import TAGS, Owner, labels_of
 
 POLL_SECONDS = 0.1
 _MAX_RACES = 5
@@ -119,6 +121,7 @@ def _create(actor: Actor, owner: Owner, incoming: IncomingFile, metadata: Upload
             require_quota(owner.user_pk, incoming.size_bytes)
             resource.save(force_insert=True)
             resource.new_attachment().save()
+            set_default_expiry(resource)
             subject = resource.resource_id
             record(actor, "resource.upload", subject, user_id=owner.user_id)
             publish("resource.created", owner.user_pk, **resource.event_data)
@@ -150,6 +153,14 @@ def _new_resource(owner: Owner, incoming: IncomingFile, metadata: Upload) -> Res
 def stored_labels(given: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return tags and metadata as a resource stores them, without values to mask; None without any."""
     return labels_of(masked_data(given)) or None
+
+
+def set_default_expiry(resource: Resource) -> None:
+    """Set when a new file expires, by the defaults for its tags. Call in the transaction that saves it."""
+    expires_at = expiry.default_of_file(resource.owner, (resource.labels or {}).get(TAGS, ()))
+    if expires_at is not None:
+        lower(resource.user_id, expires_at)
+        sessions.set_expiry(sessions.locked(resource.owner, resource.session_id), expires_at)
 
 
 def require_quota(user_pk: UUID, size_bytes: int, files: int = 1) -> None:

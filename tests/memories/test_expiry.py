@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from operations import ledger
 from store import expiry
 from store.models import Memory, Session, State
 from tests.conftest import Person
-from tests.memories.calls import call, id_of, say, search, texts
+from tests.memories.calls import call, id_of, say, search, texts, upload
 
 SECRET = "the safe opens with a yellow key"
 ALL = {"scope": ["all_user_memory"]}
@@ -359,3 +360,75 @@ def test_a_key_needs_its_scope_to_set_defaults(alice: Person, scopes: list[str],
         "/users/me/expiry", {"days": {}}, "application/json", headers={"Authorization": f"Bearer {key}"}
     )
     assert answer.status_code == status
+
+
+def upload_draft(person: Person) -> dict[str, Any]:
+    """Upload a file of several passages that expires after a day, by the default for its tag."""
+    call(person, "put", "/users/me/expiry", days={"tag:draft": 1, "tag:signed": 9})
+    return upload(person, "safe.txt", f"{SECRET}. " * 200, tags='["draft", "signed"]')
+
+
+def file_of(person: Person, resource_id: str) -> Any:
+    return call(person, "get", f"/resources/{resource_id}")["resources"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_external", [False, True])
+def test_a_file_expires_as_one_with_its_passages(
+    alice: Person, step: Callable[..., None], is_external: bool, tmp_path: Path, settings: Any
+) -> None:
+    draft = upload_draft(alice)
+    if is_external:
+        call(alice, "delete", f"/resources/{draft['resource_id']}")
+        settings.MEMORY_GATEWAY_FILE_URI_ROOTS = [tmp_path]
+        (tmp_path / "safe.txt").write_text(f"{SECRET}. " * 200)
+        source = {"filename": "safe.txt", "source_uri": (tmp_path / "safe.txt").as_uri()}
+        draft = call(alice, "post", "/resources/external", **source, tags=["draft", "signed"])
+    resource_id = draft["resource_id"]
+    lasting = upload(alice, "lasting.txt", "the safe is gray")["resource_id"]
+    ids = [one["id"] for one in search(alice, "safe", **ALL, fold=False, top_k=50)["results"]]
+    assert len(ids) > 2
+    assert Memory.objects.filter(expires_at__isnull=False).count() == 0
+    [shown] = file_of(alice, resource_id)
+    assert (datetime.fromisoformat(shown["expires_at"]) - timezone.now()) / timedelta(days=1) == pytest.approx(
+        1, abs=0.1
+    )
+    assert "expires_at" not in file_of(alice, lasting)[0]
+    call(alice, "patch", f"/resources/{resource_id}", tags=["signed"])  # what is stored keeps its time
+    step(days=1)
+    assert texts(search(alice, "safe", **ALL)) == ["the safe is gray"]
+    assert file_of(alice, resource_id) == []
+    assert alice.client.get(f"/resources/{resource_id}/content").status_code == 404
+    assert [one["resource_id"] for one in call(alice, "get", "/resources")["resources"]] == [lasting]
+    [deleted] = [
+        one
+        for one in call(alice, "get", "/resources", deleted="true")["resources"]
+        if one["resource_id"] == resource_id
+    ]
+    assert (deleted["status"], deleted["expires_at"]) == ("deleted", shown["expires_at"])
+    assert Session.objects.get(session_id=shown["session_id"]).state == State.EXPIRED
+    event = AuditEvent.objects.get(action="resource.expire")
+    assert (event.actor_kind, event.actor, event.subject_id) == ("system", "expiry", resource_id)
+    assert list(ledger.differences()) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_expired_file_is_restored_with_a_new_time_alone(alice: Person, step: Callable[..., None]) -> None:
+    resource_id = upload_draft(alice)["resource_id"]
+    path = f"/resources/{resource_id}/restore"
+    step(days=1)
+    assert texts(search(alice, "safe", **ALL)) == []
+    assert call(alice, "post", path, status=422)["errors"][0]["field"] == "expires_at"
+    call(alice, "post", path, status=422, expires_at=later(seconds=-1))
+    call(alice, "post", path, expires_at=later(hours=1))
+    assert texts(search(alice, "safe", **ALL))
+    step(hours=1)
+    assert texts(search(alice, "safe", **ALL)) == []
+    call(alice, "post", path, expires_at=None)
+    step(days=99)
+    assert texts(search(alice, "safe", **ALL))
+    assert "expires_at" not in file_of(alice, resource_id)[0]
+    call(alice, "delete", f"/resources/{resource_id}")
+    call(alice, "post", path)
+    assert list(ledger.differences()) == []
+    assert list(expiry.differences()) == []

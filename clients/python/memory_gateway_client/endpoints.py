@@ -564,17 +564,17 @@ class Resources(FileEndpoints[S]):
         )
 
     @Endpoint
-    def restore(self, resource_id: str) -> Call[models.ResourceStatus]:
+    def restore(self, resource_id: str, *, expires_at: datetime | None = None) -> Call[models.ResourceStatus]:
         """Restore a resource from the trash, with its file and its memories.
 
-        Raises: `Conflict` if the same file was added again meanwhile.
+        One that has expired needs a new `expires_at`. Raises: `Conflict` if the same file was added again meanwhile.
         """
         return call(
             "POST",
             "/resources/{resource_id}/restore",
             parsed_as(models.ResourceStatus),
             ids={"resource_id": resource_id},
-            body={},
+            body={"expires_at": expires_at},
             is_keyed=True,
         )
 

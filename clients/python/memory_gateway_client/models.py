@@ -131,6 +131,7 @@ EventType = Literal[
     "resource.empty",
     "resource.failed",
     "resource.deleted",
+    "resource.expired",
     "resource.restored",
     "remote.refused",
     "session.flushed",
@@ -946,6 +947,8 @@ class Resource(Versioned):
     """When the resource last changed."""
     deleted_at: datetime | None
     """When the resource was moved to the trash; null if it was not."""
+    expires_at: datetime | None = None
+    """When the file and its memories end, or ended, by the default for one of its tags. Absent if they do not."""
     error_message: str | None
     """Why the ingestion failed, or what a PDF without readable text needs; null otherwise."""
     size_bytes: int | None

@@ -468,13 +468,14 @@ export class Resources extends Group {
   }
 
   /**
-   * Restore a file from the trash.
+   * Restore a file from the trash; one that has expired with a new time, or null for never.
    *
    * @param {string} resourceId
+   * @param {{ expires_at?: string | null }} [fields]
    * @returns {Promise<Schemas["ResourceAnswer"]>}
    */
-  restore(resourceId) {
-    return this._call("POST", path`/resources/${resourceId}/restore`, { body: {}, isKeyed: true });
+  restore(resourceId, fields = {}) {
+    return this._call("POST", path`/resources/${resourceId}/restore`, { body: fields, isKeyed: true });
   }
 }
 
