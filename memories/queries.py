@@ -53,8 +53,8 @@ _HAS_HIDDEN_OR_EDITED = """
 
 
 def has_other_sessions(owner: Owner, conversation_id: str | None) -> bool:
-    """Return True if the owner has sessions besides this chat and those of resources. One statement."""
-    live = Session.objects.filter(owned_by(owner), state=State.LIVE)
+    """Return True if the owner has sessions to find besides this chat and those of resources. One statement."""
+    live = Session.objects.filter(owned_by(owner), state=State.LIVE, incognito_until=None)
     return live.exclude(kind=Session.Kind.RESOURCE).exclude(session_id=f"chat:{conversation_id}").exists()
 
 
@@ -203,15 +203,16 @@ def override_ids(owner: Owner, memory_ids: Iterable[str]) -> dict[str, str]:
 
 
 def restorable(condition: Q) -> QuerySet[Tombstone]:
-    """Return the tombstones in the trash, which can still be undone."""
+    """Return the tombstones in the trash, which can still be undone, without those of incognito sessions."""
     session = Session.objects.filter(
         user_id=OuterRef("user_id"),
         app_id=OuterRef("app_id"),
         project_id=OuterRef("project_id"),
         session_id=OuterRef("session_id"),
     ).exclude(IS_PURGED)
+    is_incognito = Q(Exists(session.filter(incognito_until__isnull=False)))
     remains = Q(row__isnull=False) | Q(Exists(session), memory_id="")
-    return Tombstone.objects.filter(condition, remains, undone_at__isnull=True)
+    return Tombstone.objects.filter(condition, remains, ~is_incognito, undone_at__isnull=True)
 
 
 def trash(owner: Owner, after: tuple[datetime, str] | None, limit: int, *, reader: str = "") -> list[Tombstone]:
@@ -230,8 +231,8 @@ def trash(owner: Owner, after: tuple[datetime, str] | None, limit: int, *, reade
 
 
 def sessions(owner: Owner, *, is_hidden: bool, after: int | None, limit: int) -> QuerySet[Session]:
-    """Return sessions, newest first. `after` is the row of the last one of the page before. One statement."""
-    found = Session.objects.filter(~IS_PURGED, owned_by(owner))
+    """Return sessions but incognito ones, newest first. `after` is the last row of the page before. One statement."""
+    found = Session.objects.filter(~IS_PURGED, owned_by(owner), incognito_until=None)
     found = found.exclude(state=State.LIVE) if is_hidden else found.filter(state=State.LIVE)
     if after is not None:
         found = found.filter(pk__lt=after)

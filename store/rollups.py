@@ -10,8 +10,9 @@ A message writes more rows (`python -m benchmarks.written`). SQLite migrations t
 `store_session` call `remove` before and `install` after.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
+from uuid import UUID
 
 from django.db import connection, transaction
 
@@ -21,7 +22,8 @@ from core.persistence.sql import rows, temporary_data_on_disk
 from store.models import DayCount, Memory
 from store.types import Owner
 
-# The only view that reads `store_memory`, with the conditions of `store.table.visible`. Importance is summed in
+# The only view that reads `store_memory`, with the conditions of `store.table.visible`, and without incognito sessions:
+# a session is incognito before it has a memory, and stays so. Importance is summed in
 # millionths, because integers are subtracted without rounding errors.
 _COUNTED_VIEW: Final = """
 CREATE VIEW store_counted_memory AS
@@ -33,8 +35,8 @@ SELECT m.id AS memory_row, m.session_id AS session_row, m.user_id, {owner} AS ow
     CASE WHEN m.importance >= 0.67 AND m.importance <= 1000 THEN 1 ELSE 0 END AS high,
     CASE WHEN m.importance >= -1000 AND m.importance <= 1000 THEN {weight} ELSE 0 END AS weight
 FROM store_memory m LEFT JOIN store_session s ON s.id = m.session_id
-WHERE m.state = 'live' AND COALESCE(s.state, 'live') = 'live'
-"""
+WHERE m.state = 'live' AND COALESCE(s.state, 'live') = 'live'"""
+_NOT_INCOGNITO: Final = " AND s.incognito_until IS NULL"
 DAY_MS: Final = 86_400_000
 _DAY_CELL_VIEW: Final = """
 CREATE VIEW store_day_cell AS
@@ -110,13 +112,28 @@ def install(schema_editor: Any) -> None:
     """
     if _has_table(schema_editor.connection):
         remove(schema_editor)
-        for statement in statements(schema_editor.connection.vendor):
+        with schema_editor.connection.cursor() as cursor:
+            columns = schema_editor.connection.introspection.get_table_description(cursor, "store_session")
+        knows_incognito = any(column.name == "incognito_until" for column in columns)
+        for statement in statements(schema_editor.connection.vendor, knows_incognito=knows_incognito):
             schema_editor.execute(statement, params=None)
 
 
-def statements(vendor: str) -> list[str]:
-    """Return the SQL of the views and triggers."""
-    views = [view.format(**_VENDOR_SQL[vendor]) for view in (_COUNTED_VIEW, _DAY_CELL_VIEW, _SESSION_CELL_VIEW)]
+def leave_out_incognito(schema_editor: Any) -> None:
+    """Count no memory of an incognito session from now on. Users who have one must be counted with `mend`."""
+    vendor = schema_editor.connection.vendor
+    [view, *_others] = statements(vendor)
+    if vendor == "sqlite":
+        schema_editor.execute("DROP VIEW store_counted_memory", params=None)
+    else:
+        view = view.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1)
+    schema_editor.execute(view, params=None)
+
+
+def statements(vendor: str, *, knows_incognito: bool = True) -> list[str]:
+    """Return the SQL of the views and triggers. Sessions of early migrations do not know whether they are incognito."""
+    counted = _COUNTED_VIEW + (_NOT_INCOGNITO if knows_incognito else "")
+    views = [view.format(**_VENDOR_SQL[vendor]) for view in (counted, _DAY_CELL_VIEW, _SESSION_CELL_VIEW)]
     return [*views, *(_sqlite() if vendor == "sqlite" else _postgresql())]
 
 
@@ -345,13 +362,17 @@ _OF_VENDOR: Final = {
 }
 
 
-def mend() -> Iterator[int]:
+def mend(user_pks: Iterable[UUID] | None = None) -> Iterator[int]:
     """Correct the counts that differ from the rows, user by user, yielding the number of memories of each.
+
+    By default those of all users.
 
     Writers wait for one statement at most. May be stopped and begun again.
     """
     of_vendor = _OF_VENDOR[connection.vendor]
-    for user_pk in MemoryUser.objects.order_by("pk").values_list("pk", flat=True):
+    if user_pks is None:
+        user_pks = MemoryUser.objects.order_by("pk").values_list("pk", flat=True)
+    for user_pk in user_pks:
         key = sql.uuid_value(user_pk)
         with connection.cursor() as cursor:
             cursor.execute(_MEND_DAYS.format(fresh=_FRESH_DAYS, **of_vendor), [key, user_pk.hex])

@@ -103,7 +103,7 @@ def readable_by(agent_id: str) -> Q:
     return ~Q(origin__in=MANUAL_ORIGINS) | Q(agent_id__in=["", agent_id])
 
 
-_CALCULATED: Final = {"owner", "row", "session_id", "is_session_hidden"}
+_CALCULATED: Final = {"owner", "row", "session_id", "is_session_hidden", "is_incognito"}
 _COPIED: Final = [field.name for field in fields(StoredMemory) if field.name not in _CALCULATED]
 
 
@@ -114,5 +114,6 @@ def stored(row: Memory) -> StoredMemory:
         row=row.pk,
         session_id=row.session.session_id if row.session else None,
         is_session_hidden=row.session is not None and row.session.state != State.LIVE,
+        is_incognito=row.session is not None and row.session.incognito_until is not None,
         **{name: getattr(row, name) for name in _COPIED},
     )

@@ -272,7 +272,8 @@ class Wording(NamedTuple):
 class StoredMemory:
     """A row of `store.models.Memory`, which describes most fields.
 
-    `row` is its primary key. `is_session_hidden`: its whole session is deleted. `batch_id` names its turn, `seq` its
+    `row` is its primary key. `is_session_hidden`: its whole session is deleted. `is_incognito`: only its
+    session shows it. `batch_id` names its turn, `seq` its
     position in the session, `chunk_index` its position in a document.
     """
 
@@ -300,6 +301,7 @@ class StoredMemory:
     is_covered: bool = False
     payload: Mapping[str, Any] = field(default_factory=dict)
     expires_at: datetime | None = None
+    is_incognito: bool = False
 
     @property
     def is_live(self) -> bool:

@@ -21,7 +21,7 @@ from agents.tools.results import Result, and_copies, failed, framed, quoted, res
 from agents.tools.store import refused_category
 from agents.tools.time_arguments import AsOf, Expires, Since, Until, as_of_time, bounds_ms, end_of, time_filter
 from core import pagination, readable
-from core.errors import InvalidInput
+from core.errors import InvalidInput, NotFound
 from core.messages import Translatable as _
 from core.rest import WHOLE
 from core.shapes import shared
@@ -105,6 +105,7 @@ class ListArguments(StrictArguments):
 
 class GetArguments(StrictArguments):
     memory_id: Text = Field(description="The id of the memory, from memory_recall, memory_search or memory_list.")
+    session_id: SessionFilter = Field(None, description="The memory's session. Required for an incognito one.")
     offset: Whole = Field(0, ge=0, description="The character to begin with: 0, or the next offset of the call before.")
     as_of: AsOf = None
 
@@ -193,8 +194,10 @@ def _listed(memory: StoredMemory) -> Entry:
 
 
 def get(caller: Caller, arguments: GetArguments) -> Result:
-    """Return a part of a memory's text. Raises: `NotFound`."""
+    """Return a part of a memory's text. Raises: `NotFound`, also for an incognito session that is not named."""
     memory = get_memory(caller, cleaned(arguments.memory_id))
+    if memory.is_incognito and memory.session_id != arguments.session_id:
+        raise NotFound(_("There is no such memory."))
     if (at := as_of_time(caller, arguments.as_of)) is not None:
         memory = memory_at(memory, at)
     end = arguments.offset + GET_CHARS

@@ -7849,6 +7849,8 @@ export interface operations {
                 as_of?: string;
                 /** @description The memory's project. Required only if the id exists in several scopes. */
                 project_id?: string;
+                /** @description The memory's session, to check that it is the right one. Required for an incognito one. */
+                session_id?: string;
                 /** @description The caller's user id. Required with `user_key` only. */
                 user_id?: string;
             };

@@ -176,6 +176,8 @@ def _lines(logged: LoggedSearch) -> list[Line]:
         if memory is None:
             change = _("Purged since") if one.row is not None else _("Only the remote holds it")
             lines.append(Line(one, None, change))
+        elif memory.is_incognito:
+            lines.append(Line(one, None, _("Of an incognito session")))
         elif reason is not None:
             lines.append(Line(one, memory, reason.label, _is_of_person(reason)))
         elif version_at(now, edits.get(memory.row, ())) != one.version:

@@ -66,7 +66,7 @@ def transcript(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     values = filters.cleaned_data
     scope = {"app_id": values["app"], "project_id": values["project"], "session_id": values["session"]}
     session = existing(
-        Session.objects.select_related("user").filter(~IS_PURGED, user_id=pk, **scope),
+        Session.objects.select_related("user").filter(~IS_PURGED, user_id=pk, incognito_until=None, **scope),
         _("There is no such session."),
     )
     user = session.user
@@ -117,7 +117,7 @@ def timeline(user: MemoryUser) -> list[TimelineEvent]:
     edits = list(revisions.filter(override__user=user, number__gt=0).order_by("-pk")[:EVENTS])
     withheld = unwanted(user.pk, [text for one in edits for text in (one.text, one.override.original_text)])
     for one in edits:
-        if row := one.override.row:
+        if (row := one.override.row) and not stored(row).is_incognito:
             by = one.actor_kind, one.actor
             text, original = ("" if given in withheld else given for given in (one.text, one.override.original_text))
             events.append(TimelineEvent(one.created_at, "edited", stored(row), text, *by, before=original))
@@ -131,6 +131,6 @@ def timeline(user: MemoryUser) -> list[TimelineEvent]:
     events += [
         TimelineEvent(one.created_at, "deleted", stored(one.row), one.row.text, one.actor_kind, one.actor)
         for one in deletions.order_by("-created_at")[:EVENTS]
-        if one.row
+        if one.row and not stored(one.row).is_incognito
     ]
     return sorted(events, key=lambda event: event.at, reverse=True)[:EVENTS]

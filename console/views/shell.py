@@ -35,7 +35,7 @@ from operations.models import Job
 from resources.models import Resource
 from store import browse
 from store.browse import Selection
-from store.models import IS_PURGED, Memory, Session, State
+from store.models import IS_PURGED, NOT_INCOGNITO, Memory, Session, State
 from store.table import visible
 from store.text.terms import terms
 from store.types import StoredMemory
@@ -134,7 +134,7 @@ def choose(request: HttpRequest) -> HttpResponseBase:
 
 def _page_of_id(request: HttpRequest, query: str) -> _Result | None:
     """Return the page of the memory, user, session, file, job or key with this id."""
-    memories = visible(Memory.objects.filter(memory_id=query)).order_by("-pk")
+    memories = visible(Memory.objects.filter(NOT_INCOGNITO, memory_id=query)).order_by("-pk")
     if (found := memories.values_list("pk", "user__user_id").first()) is not None:
         return _Result(reverse("console:memory", args=found[:1]), query, found[1])
     if (user := queries.find_user(query)) is not None:
@@ -143,7 +143,7 @@ def _page_of_id(request: HttpRequest, query: str) -> _Result | None:
         url = reverse("console:user", args=[pk]) if may_open else _list(tab=ALL_TAB, user=user_id)
         return _Result(url, query, user_id)
     for session_id in (query, f"chat:{query}"):  # conversation ids are accepted without their prefix
-        sessions = Session.objects.filter(~IS_PURGED, session_id=session_id)
+        sessions = Session.objects.filter(~IS_PURGED, session_id=session_id, incognito_until=None)
         if owners := list(sessions.values_list("user__user_id", flat=True)[:2]):
             return _Result(_list(tab=ALL_TAB, session=session_id), query, owners[0] if len(owners) == 1 else "")
     resource = Resource.objects.filter(pk=query) if request.user.has_perm(VIEW_FILES) else Resource.objects.none()
@@ -216,7 +216,9 @@ def _keys(query: str, *, may_view_trail: bool) -> _Group:
 
 
 def _sessions(query: str) -> _Group:
-    sessions = Session.objects.filter(session_id__icontains=query, state=State.LIVE).order_by("-pk")
+    sessions = Session.objects.filter(session_id__icontains=query, state=State.LIVE, incognito_until=None).order_by(
+        "-pk"
+    )
     rows = sessions.values_list("session_id", "user__user_id")[:RESULTS]
     results = [_Result(_list(tab=ALL_TAB, user=user, session=name), name, user) for name, user in rows]
     return _Group(gettext("Sessions"), "message", results)

@@ -237,7 +237,7 @@ def _profile_values(document: Document) -> list[Difference]:
 
 
 def _sessions_of(user_pk: UUID) -> QuerySet[Session]:
-    return Session.objects.filter(~IS_PURGED, user_id=user_pk)
+    return Session.objects.filter(~IS_PURGED, user_id=user_pk, incognito_until=None)
 
 
 def _with_counts(sessions: list[Session]) -> list[dict[str, Any]]:

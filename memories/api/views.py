@@ -1,4 +1,4 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -236,11 +236,11 @@ class MemoryViewSet(ViewSet):
         """
         query = parse_query(schemas.MemoryAtQuery, request)
         principal = caller(request)
-        ref = ref_of(principal, query.memory_ref(memory_id))
+        ref = ref_of(principal, replace(query.memory_ref(memory_id), session_id=query.session_id))
         if query.as_of:
             document = _memory_at(principal.user_pk, ref, as_of_time(query.as_of, principal.user_pk))
         else:
-            document = _memory(principal.user_pk, ref)
+            document = _memory(principal.user_pk, ref, find=lookup.get_shown)
         return with_etag(request, document)
 
     @extend_schema(
@@ -675,9 +675,11 @@ class SessionViewSet(ViewSet):
         return Response({"session_id": session_id, "tombstone_id": tombstone.tombstone_id, "status": "restored"})
 
 
-def _memory(user_pk: UUID, ref: MemoryRef) -> dict[str, Any]:
-    """Return a memory with its history. Raises: the errors of `lookup.get_memory`."""
-    stored = lookup.get_memory(user_pk, ref)
+def _memory(
+    user_pk: UUID, ref: MemoryRef, *, find: Callable[[UUID, MemoryRef], StoredMemory] = lookup.get_memory
+) -> dict[str, Any]:
+    """Return a memory with its history. Raises: the errors of `find`."""
+    stored = find(user_pk, ref)
     overrides = queries.override_ids(stored.owner, [stored.memory_id])
     events = [*queries.history(stored.owner, stored.memory_id), *queries.superseded(stored)]
     return {
@@ -688,7 +690,7 @@ def _memory(user_pk: UUID, ref: MemoryRef) -> dict[str, Any]:
 
 def _memory_at(user_pk: UUID, ref: MemoryRef, at: datetime) -> dict[str, Any]:
     """Return a memory as it was at a time. Raises: as `_memory`, and `NotFound` if it was not current then."""
-    stored = lookup.memory_at(lookup.get_memory(user_pk, ref), at)
+    stored = lookup.memory_at(lookup.get_shown(user_pk, ref), at)
     return {**_stored(stored.owner, stored), "history": []}
 
 

@@ -100,6 +100,14 @@ def get_memory(user_pk: UUID, ref: MemoryRef) -> StoredMemory:
     return found[0]
 
 
+def get_shown(user_pk: UUID, ref: MemoryRef) -> StoredMemory:
+    """Return a memory to show its text: one of an incognito session only if that is named. Raises: as `get_memory`."""
+    memory = get_memory(user_pk, ref)
+    if memory.is_incognito and ref.session_id is None:
+        raise NotFound(_("There is no such memory."))
+    return memory
+
+
 def memory_at(memory: StoredMemory, at: datetime) -> StoredMemory:
     """Return a memory as it was at a time. Raises: `NotFound` if it was not current then, or is hidden now."""
     if not as_of.memories_of(memory.owner, at).filter(pk=memory.row).exists():

@@ -152,7 +152,7 @@ def store_fact(
         before(older)
         if older is not None:
             action = _change(owner, older, fact, source.actor, before_change)
-            stored = browse.get(older.pk)
+            [stored] = browse.get_many([older.pk])
         else:
             _require_open_session(owner, fact.session_id)
             action, stored = "created", _create(owner, fact, source)
@@ -233,7 +233,8 @@ def _create(owner: Owner, fact: NewFact, source: Source) -> StoredMemory:
         detail = {"category": fact.category, "origin": source.origin}
         record(source.actor, "memory.add", memory.memory_id, user_id=owner.user_id, detail=detail)
         publish("memory.added", owner.user_pk, **owner.scope, memory_ids=[memory.memory_id])
-    return browse.get(memory.pk)
+    [stored] = browse.get_many([memory.pk])
+    return stored
 
 
 def _require_open_session(owner: Owner, session_id: str) -> None:

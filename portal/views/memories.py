@@ -211,9 +211,10 @@ def _name_of(event: AuditEvent) -> str:
 
 
 def _own(request: Visit, row: int) -> StoredMemory | None:
-    """Return the person's memory of this row; None for one that does not exist or is another user's."""
+    """Return the person's memory of this row; None for one that does not exist, is another user's or incognito."""
     found = browse.get_many([row]) if row < 2**63 else []
-    return found[0] if found and found[0].owner.user_pk == request.link.user.pk else None
+    is_shown = found and found[0].owner.user_pk == request.link.user.pk and not found[0].is_incognito
+    return found[0] if is_shown else None
 
 
 def _owned(request: Visit, row: int) -> StoredMemory:

@@ -21,7 +21,9 @@ def trash(request: Visit) -> HttpResponseBase:
     user = request.link.user
     deleted = restorable(Q(user=user)).select_related("row__session")
     memories = deleted.filter(row__isnull=False).order_by("-created_at", "-tombstone_id")[:ROWS]
-    sessions = Session.objects.filter(user=user, state=State.TRASHED).exclude(kind=Session.Kind.RESOURCE)
+    sessions = Session.objects.filter(user=user, state=State.TRASHED, incognito_until=None).exclude(
+        kind=Session.Kind.RESOURCE
+    )
     retention = purge.retention()
     context: dict[str, Any] = {
         "title": _("Trash"),

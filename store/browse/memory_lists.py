@@ -111,9 +111,9 @@ def lengths(selection: Selection) -> list[tuple[int, int]]:
 
 
 def get(row: int) -> StoredMemory:
-    """Return a memory by its row id, even if it is deleted. Raises: `NotFound`."""
+    """Return a memory by its row id, even if it is deleted. Raises: `NotFound`, also for one that is incognito."""
     found = get_many([row]) if row <= _MAX_ROW else []
-    if not found:
+    if not found or found[0].is_incognito:
         raise NotFound(_("There is no such memory."))
     return found[0]
 

@@ -6,10 +6,12 @@ import base64
 import io
 import zipfile
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
@@ -26,6 +28,8 @@ from operations import person_export, tasks
 from operations.cleanup import incognito
 from remote.models import OutboxEntry
 from resources.models import Attachment
+from store import browse, rollups
+from store.browse import Selection
 from store.models import Memory, PendingEmbedding, Session
 from store.types import Owner
 from store.vectors import fill
@@ -195,7 +199,6 @@ def test_only_the_session_itself_finds_its_texts(alice: Person, admin_client: Cl
     add(alice, f"I like {WORD}.", incognito=True)
     add(alice, "I like tea.", session_id="chat:open")
     call(alice, "post", "/memories", status=201, text=f"Likes {WORD}", session_id=SESSION)
-    row = Memory.objects.filter(text__contains=WORD).latest("pk")
 
     def found(**fields: Any) -> list[str]:
         answer = call(alice, "post", "/memories/search", query=f"Who likes {WORD}?", min_relevance=0, **fields)
@@ -224,4 +227,69 @@ def test_only_the_session_itself_finds_its_texts(alice: Person, admin_client: Cl
     user = MemoryUser.objects.get(pk=alice.user_pk)
     packed = zipfile.ZipFile(io.BytesIO(b"".join(person_export.export(user, person_export.Words.now(user.user_id)))))
     assert not [name for name in packed.namelist() if WORD.encode() in packed.read(name)]
-    call(alice, "get", f"/memories/{row.memory_id}")
+
+
+def test_only_its_own_session_reads_a_memory_by_its_id(alice: Person, admin_client: Client) -> None:
+    add(alice, f"I like {WORD}.", incognito=True)
+    add(alice, "I like tea.", session_id="chat:open")
+    row = Memory.objects.get(text__contains=WORD)
+    address, now = f"/memories/{row.memory_id}", timezone.now().isoformat()
+    for fields in ({}, {"session_id": "chat:open"}, {"as_of": now}):
+        call(alice, "get", address, status=404, **fields)
+    assert WORD in str(call(alice, "get", address, session_id=SESSION))
+    agent = Agent(alice)
+    assert WORD not in str(agent.call("memory_get", memory_id=row.memory_id))
+    assert WORD in str(agent.call("memory_get", memory_id=row.memory_id, session_id=SESSION))
+    assert visit(alice).client.get(f"/portal/memories/{row.pk}").status_code == 404
+    assert admin_client.get(reverse("console:memory", args=[row.pk])).status_code == 404
+
+
+def test_lists_of_sessions_and_the_trash_leave_it_out(alice: Person, admin_client: Client) -> None:
+    for text in (f"I like {WORD}.", f"And {WORD}."):
+        add(alice, text, incognito=True)
+    assert call(alice, "get", "/sessions")["sessions"] == []
+    assert call(alice, "get", f"/sessions/{SESSION}")["session_id"] == SESSION
+    here, user = visit(alice), reverse("console:user", args=[alice.user_pk])
+    pages = (f"{user}?view=sessions", f"{user}?view=timeline", user, f"{reverse('console:find')}?q=secret")
+    call(alice, "delete", f"/memories/{Memory.objects.latest('pk').memory_id}", reason=f"Not {WORD}.")
+    for deletion in ("memory", "session"):
+        assert call(alice, "get", "/memories/trash")["trash"] == []
+        assert WORD not in here.get("/portal/trash")
+        for page in (*pages, reverse("console:trash"), f"{reverse('console:trash')}?kind=sessions"):
+            shown = admin_client.get(page, follow=True)
+            assert shown.status_code == 200, page
+            assert WORD not in shown.content.decode(), page
+            assert SESSION not in shown.content.decode(), page
+        if deletion == "memory":
+            call(alice, "delete", f"/sessions/{SESSION}")
+
+
+def test_its_memories_are_in_no_count(alice: Person, admin_client: Client) -> None:
+    add(alice, f"I like {WORD}.", incognito=True)
+    add(alice, "I like tea.", session_id="chat:open")
+    facets = browse.facets(Selection(user_pk=alice.user_pk))
+    assert [(one.key, one.count) for one in facets.sessions] == [("chat:open", 1)]
+    assert sum(one.count for one in facets.categories) == browse.count(Selection()) == 1
+    call(alice, "post", "/memories/flush", session_id=SESSION, end=True)
+    incognito.purge_ended()
+    assert browse.count(Selection()) == 1
+    rollups.settle()
+    assert list(rollups.differences([Owner(alice.user_pk, alice.user_id, "default", "default")])) == []
+
+
+def test_an_upgrade_counts_them_no_more(alice: Person) -> None:
+    add(alice, "I like tea.", session_id="chat:open")
+    add(alice, f"I like {WORD}.")
+    migration = import_module("store.migrations.0036_incognito_not_counted")
+    with connection.schema_editor() as editor:
+        rollups.remove(editor)
+        for statement in rollups.statements(connection.vendor, knows_incognito=False):
+            editor.execute(statement, params=None)
+    Session.objects.filter(session_id=SESSION).update(incognito_until=timezone.now() + timedelta(hours=1))
+    assert browse.count(Selection()) == 2
+    with connection.schema_editor(atomic=False) as editor:
+        migration.leave_out(apps, editor)
+    assert browse.count(Selection()) == 1
+    call(alice, "post", "/memories/flush", session_id=SESSION, end=True)
+    incognito.purge_ended()
+    assert browse.count(Selection()) == 1

@@ -183,14 +183,16 @@ class Memories(Group[S]):
         )
 
     @Endpoint
-    def get(self, memory_id: str, *, as_of: str | None = None) -> Call[models.MemoryDetail]:
+    def get(
+        self, memory_id: str, *, as_of: str | None = None, session_id: str | None = None
+    ) -> Call[models.MemoryDetail]:
         """Get a memory, also a deleted one, with its `ETag` and the history of its overrides and deletions."""
         return call(
             "GET",
             "/memories/{memory_id}",
             versioned(parsed_as(models.MemoryDetail)),
             ids={"memory_id": memory_id},
-            params={"as_of": as_of} | self._scope,
+            params={"as_of": as_of, "session_id": session_id} | self._scope,
         )
 
     @Endpoint

@@ -57,7 +57,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "delete_webhook": ("webhooks.delete", ["x"]),
     "erase_user_by_id": ("users.erase", ["x", {"confirm": "erase:x"}]),
     "flush_session": ("sessions.flush", ["x", REST]),
-    "get_memory": ("memories.get", ["x", {"as_of": "2026-01-02"}]),
+    "get_memory": ("memories.get", ["x", {"as_of": "2026-01-02", "session_id": "chat:c1"}]),
     "get_profile_prompt": ("profiles.prompt", ["router", REST]),
     "get_profile_schema": ("profiles.schema", ["user"]),
     "get_profile_version": ("profiles.version", ["user", 1]),

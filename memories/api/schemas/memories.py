@@ -161,8 +161,11 @@ class MemoryQuery(AuthenticatedQuery):
 
 
 class MemoryAtQuery(MemoryQuery):
-    """The scope of a memory, and a time."""
+    """The session and scope of a memory, and a time."""
 
+    session_id: SessionId | None = Field(
+        None, description="The memory's session, to check that it is the right one. Required for an incognito one."
+    )
     as_of: AsOf = None
 
 

@@ -1,0 +1,24 @@
+"""Count no memories of incognito sessions, which lists leave out too."""
+
+from django.db import migrations, transaction
+
+from store import rollups
+
+
+def leave_out(apps, schema_editor):
+    with transaction.atomic():  # a writer between the two statements of SQLite would find no view
+        rollups.leave_out_incognito(schema_editor)
+    sessions = apps.get_model("store", "Session").objects.filter(incognito_until__isnull=False)
+    counted = sessions.exclude(state="purged").order_by("user").values_list("user", flat=True).distinct()
+    if user_pks := list(counted):
+        list(rollups.mend(user_pks))
+
+
+class Migration(migrations.Migration):
+    atomic = False
+
+    dependencies = [("store", "0031_incognito_sessions_of_a_user")]
+
+    operations = [
+        migrations.RunPython(leave_out, migrations.RunPython.noop),
+    ]
