@@ -16,7 +16,8 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser import Observed, chromium
 from tests.console import axe
-from tests.server import RunningServer, running_server
+from tests.pauses import APPLICATION, PROVISIONING
+from tests.server import RunningServer, running_server, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -65,11 +66,19 @@ class Phone:
     def link(self, key: str) -> str:
         return str(self._call(key, "portal-links", {})["url"])
 
+    def personal_link(self, user_id: str) -> str:
+        """Return a link that the application makes for its user, without a key."""
+        return str(self._call("", "portal-links", {"user_id": user_id})["url"])
+
+    def say(self, key: str, session_id: str, text: str, **fields: Any) -> Any:
+        messages = [{"role": "user", "content": text}]
+        return self._call(key, "memories/add", {"session_id": session_id, "messages": messages, **fields})
+
     @contextlib.contextmanager
     def open(
-        self, key: str, lang: str = "en", theme: Any = "light", *, script: bool = False
+        self, key: str, lang: str = "en", theme: Any = "light", *, script: bool = False, personal: str = ""
     ) -> Iterator[tuple[Page, Observed]]:
-        """Open the pages by a new link, on a phone."""
+        """Open the pages by a new link of the key, or of the application for the user `personal`, on a phone."""
         context = self.browser.new_context(
             locale=LOCALES[lang],
             color_scheme=theme,
@@ -80,7 +89,7 @@ class Phone:
         try:
             page = context.new_page()
             observed.watch(page)
-            page.goto(self.link(key))
+            page.goto(self.personal_link(personal) if personal else self.link(key))
             page.keyboard.press("Tab")
             page.keyboard.press("Tab")
             page.keyboard.press("Enter")
@@ -90,7 +99,7 @@ class Phone:
             context.close()
 
     def _call(self, key: str, path: str, body: dict[str, Any]) -> Any:
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        headers = {"Authorization": f"Bearer {key}"} if key else APPLICATION
         answer = requests.post(f"{self.server.url}/{path}", json=body, headers=headers, timeout=30)
         assert answer.ok, answer.text
         return answer.json()
@@ -98,7 +107,8 @@ class Phone:
 
 @pytest.fixture(scope="module")
 def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phone]:
-    with chromium() as browser, running_server(tmp_path_factory.mktemp("portal")) as server:
+    folder, env = tmp_path_factory.mktemp("portal"), {"MEMORY_GATEWAY_PROVISIONING_TOKEN": PROVISIONING}
+    with chromium() as browser, running_server(folder, **env) as server:
         yield Phone(server, browser)
 
 
@@ -220,6 +230,52 @@ def test_a_person_pauses(phone: Phone, lang: str) -> None:
         page.locator("form[action$='/all/pause'] button").press("Enter")
         page.wait_for_url("**/remembering?done=paused")
         assert page.locator("form[action*='/pause']").count() == page.locator("form[action*='/resume']").count() == 0
+        assert observed.errors == []
+
+
+@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+def test_a_person_resumes_and_what_was_said_meanwhile_stays_forgotten(phone: Phone, lang: str) -> None:
+    name = f"resumer-{lang}"
+    key = phone.create(name)
+    with phone.open(key, lang, personal=name) as (page, observed):
+        page.goto(f"{phone.server.url}/portal/remembering")
+        page.locator("form[action$='/all/pause'] button").press("Enter")
+        page.wait_for_url("**/remembering?done=paused")
+        assert phone.say(key, "chat:c1", "My hens sleep in the barn.")["paused"] is True
+        page.locator("form[action$='/agents/resume'] button").press("Enter")
+        page.wait_for_url("**/remembering?done=resumed")
+        assert page.locator("form[action$='/agents/pause']").count() == 1
+        page.locator("form[action$='/all/resume'] button").press("Enter")
+        page.wait_for_url("**/remembering?done=resumed")
+        assert page.locator("form[action*='/resume']").count() == 0
+        assert phone.say(key, "chat:c1", "My hens sleep in the barn.")["stored"] == 0
+        assert phone.say(key, "chat:c1", "My ducks sleep in the reeds.")["stored"] == 1
+        page.goto(f"{phone.server.url}/portal/?q=sleep")
+        shown = page.locator("main").inner_text()
+        assert "ducks" in shown
+        assert "hens" not in shown
+        assert observed.errors == []
+
+
+@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+def test_a_person_finds_nothing_of_an_incognito_chat(phone: Phone, lang: str) -> None:
+    key = phone.create(f"ghost-{lang}")
+    phone.say(key, "chat:hidden", "I hide a heron.", incognito=True)
+    pages = ("", "?q=heron", "conversations", "trash", "memories/forget?q=heron")
+
+    def rows() -> int:
+        return int(phone.server.rows("SELECT count(*) FROM store_memory WHERE text LIKE '%heron%'")[0][0])
+
+    with phone.open(key, lang) as (page, observed):
+        for ended in (False, True):
+            for path in pages:
+                page.goto(f"{phone.server.url}/portal/{path}")
+                assert "hide a heron" not in page.locator("main").inner_text(), (path, ended)
+                assert page.locator("main li a", has_text="hidden").count() == 0
+            if not ended:
+                assert rows() == 1
+                phone._call(key, "memories/flush", {"session_id": "chat:hidden", "end": True})
+                wait_until(lambda: rows() == 0, 60)
         assert observed.errors == []
 
 
