@@ -27,7 +27,7 @@ from engines.registry import get_engine
 from memories import queries
 from memories.queries import ActiveOverride, Decisions
 from memories.services import current
-from memories.services.folding import fold, fold_copies
+from memories.services.folding import fold
 from memories.services.scoped_hits import SCOPES, Scope, ScopedHit, SearchCommand
 from memories.services.zones import with_local_now
 from resources.queries import AttachmentRow, attachments_of, searchable_sessions
@@ -168,15 +168,14 @@ def _query_engine(
 ) -> tuple[dict[Scope, SearchResult], Decisions]:
     """Return the engine's results and the user's decisions about their hits.
 
-    Requests with fewer than `top_k` live hits are repeated with twice the `top_k` while the engine may have more. The
-    embedded engine is asked for spare hits in the place of copies, and again while these leave too few; calls of a
-    remote cost too much for that. `requests` is updated, but for spare hits.
+    Requests with fewer than `top_k` live hits are repeated with twice the `top_k` while the engine may have more. So
+    are those of the embedded engine if folding moves any hit, and while it leaves too few; calls of a remote cost too
+    much for that. `requests` is updated, but for these.
     """
     limit = command.top_k
     with_spare = command.fold and engine.label == "embedded"
     if with_spare:
-        spare = min(limit + -(-limit // 2), MAX_TOP_K)
-        requests = {scope: replace(request, top_k=spare) for scope, request in requests.items()}
+        requests = dict(requests)
     results: dict[Scope, SearchResult] = {}
     decisions = Decisions(frozenset(), frozenset(), {})
     pending = requests
@@ -191,7 +190,7 @@ def _query_engine(
             for scope, request in requests.items()
             if (
                 _is_short(results[scope], decisions, limit)
-                or (with_spare and _has_copies(results[scope], request, limit))
+                or (with_spare and _lacks_spare(results[scope], request, command))
             )
             and max(request.top_k, results[scope].stopped_at or 0) < MAX_TOP_K
         }
@@ -207,10 +206,13 @@ def _is_short(result: SearchResult, decisions: Decisions, limit: int) -> bool:
     return sum(hit.memory_type not in UNCOUNTED_TYPES for hit in live) < limit
 
 
-def _has_copies(result: SearchResult, request: SearchRequest, limit: int) -> bool:
-    """Return True if copies leave fewer than `limit` hits although the engine returned as many as it was asked for."""
+def _lacks_spare(result: SearchResult, request: SearchRequest, command: SearchCommand) -> bool:
+    """Return True if folding leaves too few of as many hits as the engine was asked for, or moves some of the first."""
     counted = [ScopedHit(hit, "all_user_memory") for hit in result.hits if hit.memory_type not in UNCOUNTED_TYPES]
-    return len(counted) >= request.top_k and len(fold_copies(counted)) < limit
+    if len(counted) < request.top_k:
+        return False
+    folded = fold(counted, command.query)
+    return len(folded) < command.top_k or (request.top_k == command.top_k and folded != counted)
 
 
 def _decisions(owner: Owner, hits: Sequence[Hit], at: datetime | None) -> Decisions:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from engines.registry import get_engine
 from memories.services.folding import fold
 from memories.services.scoped_hits import ScopedHit
 from store.text.wording import is_acknowledgment, is_question, is_same_fact, repeats_question, tells_nothing, wording
@@ -96,6 +97,29 @@ def test_copies_leave_room_for_others(alice: Person) -> None:
     unfolded = found(alice, "harbour opens at nine", top_k=8, fold=False)
     assert [result["copies"] for result in unfolded] == [[]] * 8
     assert {result["text"] for result in unfolded} == {"The harbour opens at nine"}
+
+
+@pytest.mark.django_db
+def test_the_engine_is_asked_again_only_where_a_rule_moves_a_hit(
+    alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = get_engine()
+    asked: list[int] = []
+    engine_search = engine.search
+    monkeypatch.setattr(
+        engine,
+        "search",
+        lambda owner, requests: asked.extend(r.top_k for r in requests) or engine_search(owner, requests),
+    )
+    for number in range(12):
+        say(alice, f"chat:{number}", f"Boat {number} left the harbour for island {number}")
+    assert len(found(alice, "harbour", top_k=5)) == 5
+    assert asked == [5]
+    asked.clear()
+    say(alice, "chat:question", "Which boat left the harbour?")
+    results = found(alice, "Which boat left the harbour?", top_k=5)
+    assert asked == [5, 10]
+    assert "Which boat left the harbour?" not in {result["text"] for result in results}
 
 
 @pytest.mark.parametrize(
