@@ -1,5 +1,7 @@
 """Answer any number of search requests with two SQL statements; requests are ranked in memory between them.
 
+Two more may look up what ended the value of the best statement (`store.search.successors`).
+
 A third statement looks up the embedding space if the vector of a query is not cached; another reads common terms that
 were left out, if no other term of a query matches, or the terms of a query that was changed: a word corrected, or the
 words of a time without memories looked up.
@@ -18,7 +20,17 @@ from core.messages import MANAGE, joined
 from core.messages import Translatable as _
 from store import as_of, cover
 from store.index import keyword
-from store.search import common_terms, floor, late_interaction, question, ranking, records, snapshot, spelling
+from store.search import (
+    common_terms,
+    floor,
+    late_interaction,
+    question,
+    ranking,
+    records,
+    snapshot,
+    spelling,
+    successors,
+)
 from store.search.candidates import candidate_mask, sessions_of
 from store.search.floor import Flags
 from store.search.plan import SearchPlan, plan_for, space_for
@@ -72,7 +84,10 @@ def retrieve(owner: Owner, requests: Sequence[SearchRequest]) -> list[SearchResu
     )
     results = []
     for request, plan, candidates, unranked in zip(requests, plans, best, profiles, strict=True):
-        ranked = ranker.rescore(request, plan, candidates, rows) if plan.method == "vector" else candidates
+        if plan.method == "vector":
+            ranked = ranker.rescore(request, plan, candidates, rows)
+        else:
+            ranked = ranker.with_successor(request, candidates, rows)
         hits = tuple(hits_of(owner, [*ranked, *unranked], rows))
         results.append(
             SearchResult(
@@ -360,6 +375,23 @@ class _Ranker:
         if not request.include_profile or request.agent_id is not None:
             return []
         return [(pk, Score(None, {})) for pk in self._snapshot.profiles]
+
+    def with_successor(
+        self, request: SearchRequest, ranked: list[Ranked], rows: dict[int, records.Row]
+    ) -> list[Ranked]:
+        """Return ranked memories with one beside them that ends the value of the best statement; add it to `rows`."""
+        if request.as_of is not None or self.is_partly_known(request):
+            return ranked
+        if (ended := successors.ended(request, ranked, rows)) is None:
+            return ranked
+        found = successors.successor(request, ended, self._snapshot, candidate_mask(request, self._snapshot))
+        if found is None or any(pk == found[1].pk for pk, _score in ranked):
+            return ranked
+        place, row = found
+        rows[row.pk] = row
+        legs = self._keywords[request.query].legs(np.array([place]), [len(ranked) + 1])
+        after = next(n for n, (pk, _score) in enumerate(ranked, start=1) if pk == ended.older.pk)
+        return [*ranked[:after], (row.pk, ended.score._replace(legs={"keyword": legs[0]})), *ranked[after:]]
 
     def rescore(
         self, request: SearchRequest, plan: SearchPlan, ranked: list[Ranked], rows: Mapping[int, records.Row]

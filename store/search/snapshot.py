@@ -282,6 +282,13 @@ def _count_postings(terms: Numbers, documents: Numbers, size: int) -> Postings:
     return Postings(*np.divmod(keys[starts], max(size, 1)), counts.astype(np.float64))
 
 
+def postings_of(prefix: str, terms: Sequence[str], pks: Numbers) -> Postings:
+    """Read the postings of further terms among the memories of a snapshot."""
+    vendor = VENDORS[connection.vendor]
+    found = sql.rows(vendor.POSTINGS, vendor.postings_values([prefix + term for term in terms]))
+    return _postings([(_POSTINGS, number, 0, None, documents) for number, documents in found], pks)
+
+
 def parse_ids(texts: Iterable[str | None]) -> Numbers:
     """Return the numbers in texts, which separate them by commas."""
     joined = ",".join(filter(None, texts))

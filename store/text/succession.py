@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from core.patterns import lazy_pattern
-from store.text import statements_de, statements_en, statements_zh, succession_words
+from store.text import ended_values, statements_de, statements_en, statements_zh, succession_words
 from store.text.languages import STOP_WORDS_OF, guess
 from store.text.normalize import fold_in_place
 from store.text.predicates import may_be_of_one_thing
@@ -516,6 +516,15 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     """
     if not (may_be_replaced(asked, older) and may_replace(asked, newer)):
         return None
+    if _ends_value(asked, older, newer):
+        relation = next(iter(sorted(question(asked).topics)), "value")
+        is_whole = not ended_values.has_several_values(older)
+        return Link(relation, "named value" if is_whole else "same words", "high" if is_whole else "low")
+    return _weighed(asked, older, newer)
+
+
+def _weighed(asked: str, older: str, newer: str) -> Link | None:
+    """Return the link that the signs for it and against it give."""
     wanted, old, new = question(asked), said(older), said(newer)
     if old is None or new is None:
         return None
@@ -539,6 +548,18 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
     if is_of_speaker and is_about_one and (is_sure or (is_single and _are_of_one_kind(old, new))):
         return Link(relation, "change" if new.signal else "single value", "high")
     return Link(relation, "same words", "low")
+
+
+def ends_value(asked: str, older: str, newer: str) -> bool:
+    """Return True if a newer text ends the value of an older one, whatever words it shares with the question."""
+    return may_be_replaced(asked, older) and may_replace(asked, newer) and _ends_value(asked, older, newer)
+
+
+def _ends_value(asked: str, older: str, newer: str) -> bool:
+    if not ended_values.ends_value(asked, older, newer):
+        return False
+    old, new = said(older), said(newer)
+    return old is not None and new is not None and new.others <= old.others | question(asked).others
 
 
 def _may_follow(wanted: Question, old: Said, new: Said) -> bool:

@@ -208,3 +208,31 @@ def test_a_statement_of_what_is_asked_is_relevant_without_its_words(alice: Perso
     body = {"query": "Where do I live now?", "scope": ["all_user_memory"], "min_relevance": 0.5}
     found = calls.call(alice, "post", "/memories/search", **body)["results"]
     assert {result["text"] for result in found} == {"I live in Berlin.", "I moved from Berlin to Lisbon last month."}
+
+
+GOLF, KIA = "I drive an old Golf", "Sold the Golf on Saturday and picked up a Kia EV6"
+
+
+def test_what_ends_the_old_value_is_found_without_a_word_of_the_question(alice: Person) -> None:
+    say(alice, *NOISE, day=-200, step=1)
+    say(alice, GOLF, KIA)
+    assert texts(search(alice, "What car do I drive?"))[:2] == [KIA, GOLF]
+    assert recall(alice, "What car do I drive?") == [KIA]
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["My brother sold his Golf and picked up a Kia", "Washed the Golf", "I might sell the Golf and get a Kia"],
+)
+def test_what_only_names_the_old_value_is_not_found_by_it(alice: Person, other: str) -> None:
+    say(alice, *NOISE, day=-200, step=1)
+    say(alice, GOLF, other)
+    assert texts(search(alice, "What car do I drive?"))[0] == GOLF
+    assert GOLF in recall(alice, "What car do I drive?")
+
+
+def test_what_ends_a_value_is_of_the_same_person_scope_and_source(alice: Person) -> None:
+    say(alice, GOLF)
+    say(alice, KIA, role="assistant", day=30)
+    say(alice, KIA.replace("Kia", "Fiat"), sender="bob", day=31)
+    assert texts(search(alice, "What car do I drive?", history=False)) == [GOLF]
