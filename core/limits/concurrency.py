@@ -1,6 +1,7 @@
 """Bounded concurrency that is fair to users. Imports neither Django nor anything that does."""
 
 import logging
+import math
 import threading
 import time
 from collections import Counter, OrderedDict, deque
@@ -17,10 +18,11 @@ from core.messages import Translatable as _
 
 logger = logging.getLogger("memory_gateway.worker")
 
-# The holder of a lock may wait for a database that does not answer. After this time without a handover, others proceed
-# without the lock.
+# The holder of a lock may compute for long, or wait for a database that does not answer. After this time without a
+# handover, others proceed without the lock.
 TIMEOUT_SECONDS = 0.05
-# `HttpClient` calls it before it waits for another service: the thread pool then lets the user's next request begin.
+# Called before a wait for another service, or for the client that reads a stream: the thread pool then lets the user's
+# next request begin.
 before_external_call: ContextVar[Callable[[], object]] = ContextVar("before_external_call", default=lambda: None)
 _T = TypeVar("_T")
 
@@ -268,7 +270,7 @@ class ComputeLock:
     def __init__(self, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._timeout_seconds = timeout_seconds
         self._lock = threading.Lock()
-        self._acquired_at = 0.0
+        self._acquired_at = math.inf
         self._thread = threading.local()
 
     @contextmanager
@@ -291,17 +293,22 @@ class ComputeLock:
                 self._acquire()
 
     def _acquire(self) -> None:
-        while not self._lock.acquire(timeout=self._timeout_seconds):
-            if time.monotonic() - self._acquired_at >= self._timeout_seconds:
+        while not self._lock.acquire(timeout=max(self._left_seconds(), 0)):
+            if self._left_seconds() <= 0:
                 return
         self._acquired_at = time.monotonic()
         self._thread.has_lock = True
+
+    def _left_seconds(self) -> float:
+        """Return the time that the holder of the lock has left: all of it, while the lock changes hands."""
+        return min(self._timeout_seconds, self._acquired_at + self._timeout_seconds - time.monotonic())
 
     def _release(self) -> bool:
         """Release the lock and return True if this thread held it."""
         if not getattr(self._thread, "has_lock", False):
             return False
         self._thread.has_lock = False
+        self._acquired_at = math.inf
         self._lock.release()
         return True
 

@@ -4,42 +4,55 @@ import asyncio
 import contextvars
 import math
 import queue
+import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from core.limits.concurrency import FairQueue, before_external_call
 
 SLOW_SECONDS: Final = 0.1
+COMPUTING_SHARE: Final = 0.02
+"""Of `SLOW_SECONDS`. A call that uses less of the CPU waits; one that computes gets at least this on a busy machine."""
 MAX_WAITING: Final = 7
 _Result = TypeVar("_Result")
 
 
-class _Job(NamedTuple):
+@dataclass(eq=False, slots=True)
+class _Job:
     future: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
     context: contextvars.Context
     call: Callable[[], Any]
     caller: Hashable
+    clock: int | None = None
+    """The CPU clock of the thread that runs the call, where the system has one."""
+    cpu_seconds: float = 0.0
 
 
 class Pool:
     """A pool of at most `size` threads, started on demand; one caller gets at most `share` of them at a time.
 
     A call leaves its caller's share when it calls another service, such as the remote, if fewer than `MAX_WAITING`
-    calls of the caller have left, and otherwise after `SLOW_SECONDS`. All calls of one caller get at most half of the
+    calls of the caller have left, and otherwise once it waits for `SLOW_SECONDS`. One that computes stays: threads
+    share the interpreter, and more of them would slow other callers. All calls of one caller get at most half of the
     threads. Further work is queued; work that waits for its caller's share does not delay other callers.
 
     `concurrent.futures` would wait for its threads at exit. Call `run` on one event loop only: the counters are not
     thread-safe.
     """
 
-    def __init__(self, size: int, name: str, *, share: int) -> None:
+    def __init__(
+        self, size: int, name: str, *, share: int, read_clock: Callable[[int], float] = time.clock_gettime
+    ) -> None:
         self._size = size
         self._name = name
+        self._read_clock = read_clock
         self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self._threads = 0
         # A job within its caller's share begins without a hop over the event loop: `_jobs` is then its queue.
@@ -67,9 +80,12 @@ class Pool:
             self._jobs.put(job)
 
     def _work(self) -> None:
+        clock = time.pthread_getcpuclockid(threading.get_ident()) if sys.platform == "linux" else None
         while True:
             job = self._jobs.get()
             result, error = None, None
+            if clock is not None:
+                job.cpu_seconds, job.clock = self._read_clock(clock), clock
             try:
                 if not job.future.cancelled():
                     result = job.context.run(job.call)
@@ -84,8 +100,15 @@ class Pool:
         self._timers[job.future] = job.loop.call_later(SLOW_SECONDS, self._end_timer, job)
 
     def _end_timer(self, job: _Job) -> None:
-        if not self._leave_share(job, self._max_outside):
+        if self._is_computing(job) or not self._leave_share(job, self._max_outside):
             self._start_timer(job)
+
+    def _is_computing(self, job: _Job) -> bool:
+        """Return True if the call has used the CPU since it began, or since this was last asked."""
+        if job.clock is None:
+            return False
+        before, job.cpu_seconds = job.cpu_seconds, self._read_clock(job.clock)
+        return job.cpu_seconds - before >= SLOW_SECONDS * COMPUTING_SHARE
 
     def _wait_outside(self, job: _Job) -> None:
         """Leave the caller's share, from the thread of the call."""

@@ -26,6 +26,7 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from core.errors import BadRequest, GatewayError, NoSpace, TooLarge, UnsupportedType
+from core.limits.concurrency import before_external_call
 from core.messages import Translatable as _
 from core.rest import RequestTimeout
 from memory_gateway.server.request_body import (
@@ -242,6 +243,7 @@ class _Call:
 
     def _stream(self, parts: Iterator[bytes]) -> None:
         first = next(parts, b"")  # before anything is sent: if it raises, the response is still a clean 500
+        before_external_call.get()()
         self._wait_for(self._outgoing.begin(self._status, self._headers))
         disconnected = threading.Event()
         watcher = asyncio.run_coroutine_threadsafe(self._outgoing.set_on_disconnect(disconnected), self._outgoing.loop)

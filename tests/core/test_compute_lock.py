@@ -68,6 +68,15 @@ def test_a_holder_that_hangs_blocks_others_only_until_the_timeout() -> None:
         assert is_taken(lock)  # the thread that proceeded without the lock did not release it
 
 
+def test_a_thread_that_comes_late_does_not_wait_for_a_holder_that_had_its_time() -> None:
+    lock, began = ComputeLock(timeout_seconds=10), time.monotonic()
+    with lock.held():
+        lock._acquired_at -= 10
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(max_concurrent, lock, 1, release_while_working=False).result(timeout=9) == 1
+    assert time.monotonic() - began < 9
+
+
 def test_an_exception_releases_the_lock() -> None:
     lock = ComputeLock(timeout_seconds=10)
     with pytest.raises(ValueError, match="bad"), lock.held():

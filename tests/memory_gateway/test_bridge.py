@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
 
 from core.errors import GatewayError
+from memory_gateway.server import thread_pool
 from memory_gateway.server.request_body import ClientTimeouts, Message, Receive
 from memory_gateway.server.wsgi_bridge import (
     Answer,
@@ -104,6 +106,40 @@ def test_a_canceled_request_is_answered_503() -> None:
 def _wait_a_while(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
     time.sleep(0.3)
     return hello(environ, start)
+
+
+def test_a_stream_delays_no_other_request_of_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "SLOW_SECONDS", 60)
+    may_end = threading.Event()
+
+    def parts() -> Iterator[bytes]:
+        yield b"first"
+        assert may_end.wait(30)
+        yield b"last"
+
+    def application(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        return parts() if environ["PATH_INFO"] == "/stream" else hello(environ, start)
+
+    async def main() -> None:
+        bridge = WSGIBridge(application, refuse=refuse, max_body_bytes=1, client_key=lambda _scope, _beginning: "alice")
+        began, streamed, sent = asyncio.Event(), list[Message](), list[Message]()
+
+        async def note(message: Message) -> None:
+            streamed.append(message)
+            began.set()
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        stream = asyncio.create_task(bridge(scope_of(path=b"/stream"), receiving(), note))
+        await asyncio.wait_for(began.wait(), 30)
+        await asyncio.wait_for(bridge(scope_of(), receiving(), send), 30)
+        assert body_of(sent) == b"hello"
+        may_end.set()
+        await stream
+        assert body_of(streamed) == b"firstlast"
+
+    asyncio.run(main())
 
 
 def test_a_full_disk_is_507_for_a_chunked_body(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections import Counter
 from contextvars import ContextVar
+from itertools import count
 
 import pytest
 
@@ -75,6 +77,62 @@ def test_slow_calls_leave_the_share_up_to_half_of_the_threads(monkeypatch: pytes
         may_end.set()
         assert await asyncio.gather(*calls) == [True] * 6
         assert (pool._queue.running, +pool._outside, pool._timers) == (0, Counter(), {})
+
+    asyncio.run(main())
+
+
+def test_calls_that_compute_stay_in_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thread_pool, "SLOW_SECONDS", 0.01)
+    ticks = count()
+    steps = [1]
+
+    async def main() -> None:
+        pool = Pool(8, "test", share=1, read_clock=lambda _clock: next(ticks) * steps[0])
+        may_end, running = threading.Event(), threading.Semaphore(0)
+
+        def compute() -> bool:
+            running.release()
+            return may_end.wait(30)
+
+        calls = [pool.run(compute, "alice") for _ in range(4)]
+        await asyncio.to_thread(running.acquire, timeout=30)
+        seen = next(ticks)
+        while next(ticks) < seen + 30:  # the pool has looked at the clock many times
+            await asyncio.sleep(0.01)
+        assert not running.acquire(blocking=False)
+        assert await asyncio.wait_for(pool.run(lambda: "done", "bob"), 5) == "done"
+        steps[0] = 0  # from now on it waits
+        assert await asyncio.to_thread(lambda: all(running.acquire(timeout=30) for _ in range(3)))
+        may_end.set()
+        assert await asyncio.gather(*calls) == [True] * 4
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the CPU clock of another thread")
+def test_the_clock_tells_a_call_that_computes_from_one_that_waits() -> None:
+    has_computed = threading.Event()
+    computed: list[float] = []
+
+    def read(clock: int) -> float:
+        seconds = time.clock_gettime(clock)
+        computed.append(seconds)
+        return seconds
+
+    def compute() -> None:
+        until = time.monotonic() + 30
+        while max(computed) < min(computed) + 0.1 and time.monotonic() < until:
+            pass
+        has_computed.set()
+
+    async def main() -> None:
+        pool = Pool(8, "test", share=1, read_clock=read)
+        await pool.run(compute, "alice")
+        seen = len(computed)
+        await pool.run(lambda: time.sleep(0.3), "alice")  # in the same thread
+        assert has_computed.is_set()
+        assert seen > 1
+        assert max(computed[seen:]) - computed[seen] < 0.1 < max(computed) - computed[0]
 
     asyncio.run(main())
 
