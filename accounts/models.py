@@ -1,7 +1,7 @@
 import secrets
 import uuid
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -16,6 +16,9 @@ from core.background.leases import Leased
 from core.ids import MAX_USER_ID_CHARS
 from core.persistence.checked_rows import CheckedModel
 from core.persistence.json_field import ReadableJSONField
+
+MAX_TENANT_CHARS: Final = 64
+TENANT_PATTERN: Final = r"^[A-Za-z0-9_.@+-]*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,10 @@ class MemoryUser(CheckedModel):
         _("labels"), max_length=500, blank=True, default="", db_default="", help_text=_("Separated by commas.")
     )
     notes = models.TextField(_("notes"), blank=True, default="", db_default="")
+    tenant = models.CharField(
+        _("tenant"), max_length=MAX_TENANT_CHARS, blank=True, default="", db_default="",
+        help_text=_("The organization or team that the person belongs to."),
+    )  # fmt: skip
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
     next_expiry_at = models.DateTimeField(
         _("next expiry at"),
@@ -73,7 +80,8 @@ class MemoryUser(CheckedModel):
                 fields=["next_expiry_at"],
                 condition=models.Q(next_expiry_at__isnull=False),
                 name="user_by_next_expiry",
-            )
+            ),
+            models.Index(fields=["tenant"], condition=~models.Q(tenant=""), name="user_of_tenant"),
         ]
 
     def __str__(self) -> str:

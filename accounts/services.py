@@ -112,7 +112,7 @@ def create_user(user_id: str, *, actor: Actor, must_be_new: bool = False) -> Iss
         return IssuedKey(key, _plaintext(key))
 
 
-PERSON: Final = ("name", "email", "labels", "notes")
+PERSON: Final = ("name", "email", "labels", "notes", "tenant")
 """The columns by which operators know a person. Audit events name those that changed, not their values."""
 
 
@@ -127,8 +127,14 @@ def describe_user(user_pk: UUID, values: Mapping[str, str], *, actor: Actor) -> 
     return list(changed)
 
 
+def labels_of(labels: Iterable[str]) -> str:
+    """Return labels as they are stored: without commas, empty ones and repetitions."""
+    words = (" ".join(label.replace(",", " ").split()) for label in labels)
+    return ", ".join(dict.fromkeys(filter(None, words)))
+
+
 def person_condition(text: str) -> Q:
-    """Return the condition that a user's id, name, e-mail address, labels or notes contain a text."""
+    """Return the condition that a user's id, name, e-mail address, labels, notes or tenant contain a text."""
     names = ("user_id", *PERSON)
     return reduce(or_, (Q(**{f"{name}__icontains": text}) for name in names))
 

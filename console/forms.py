@@ -9,12 +9,15 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.forms import PanelField
+from accounts.models import MAX_TENANT_CHARS, TENANT_PATTERN
+from accounts.services import labels_of
 from console import queries
 from console.text import language_of
 from core.ids import MAX_USER_ID_CHARS, check_name
@@ -333,21 +336,24 @@ class RestoreForm(PanelForm):
 
 
 class PersonForm(PanelForm):
-    """The name, e-mail address, labels and notes by which operators know a user."""
+    """The name, e-mail address, labels, notes and tenant by which operators know a user."""
 
     name = forms.CharField(label=_("Name"), max_length=200, required=False)
     email = forms.EmailField(label=_("E-mail"), max_length=254, required=False)
     labels = forms.CharField(
         label=_("Labels"), max_length=500, required=False, help_text=_("Separated by commas, e.g. pilot, Berlin")
     )
+    tenant = forms.CharField(
+        label=_("Tenant"), max_length=MAX_TENANT_CHARS, required=False, validators=[RegexValidator(TENANT_PATTERN)],
+        help_text=_("The organization or team. Operators can be limited to tenants."),
+    )  # fmt: skip
     notes = forms.CharField(
         label=_("Notes"), max_length=10_000, required=False, widget=forms.Textarea(attrs={"rows": 5}),
         help_text=_("For operators; agents never read them."),
     )  # fmt: skip
 
     def clean_labels(self) -> str:
-        labels = [label for one in self.cleaned_data["labels"].split(",") if (label := " ".join(one.split()))]
-        return ", ".join(dict.fromkeys(labels))
+        return labels_of(self.cleaned_data["labels"].split(","))
 
 
 class EraseForm(PanelForm):

@@ -37,6 +37,7 @@ from webhooks.models import Webhook
 
 DOCUMENTED = {
     ("post", "/users"),
+    ("patch", "/users"),
     ("delete", "/users/{user_id}"),
     ("get", "/users/me/controls"),
     ("put", "/users/me/controls"),

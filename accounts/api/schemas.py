@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, WrapValidator
 
 from accounts.controls import TOPICS
-from accounts.models import MAX_NEVER_WORD_CHARS, MAX_NEVER_WORDS
+from accounts.models import MAX_NEVER_WORD_CHARS, MAX_NEVER_WORDS, MAX_TENANT_CHARS, TENANT_PATTERN
 from accounts.services import DEFAULT_GRACE, MAX_BROWSER_LIFETIME, MAX_GRACE, MAX_LABEL_CHARS
 from core import ids
 from core.ids import Name
@@ -111,6 +111,42 @@ class CreateUserBody(Body):
         description="An id of your choice, such as the one of your identity provider: 1 to 255 characters, at most 512 "
         "bytes, without invisible ones. It is stored in Unicode's form NFC.",
         examples=["u_123"],
+    )
+
+
+_LINE = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$"
+
+
+class DescribeUserBody(Body):
+    """What operators know of a user. Absent or null: as before; an empty value removes it."""
+
+    user_id: ids.UserId = Field(description="The user's id.", examples=["u_123"])
+    name: Annotated[str, Field(max_length=200, pattern=_LINE)] | None = Field(
+        None, description="The person's name.", examples=["Ann Miller"]
+    )
+    email: Annotated[str, Field(max_length=254, pattern=r"^([^\s@]+@[^\s@]+)?$")] | None = Field(
+        None, description="The person's e-mail address.", examples=["ann@example.org"]
+    )
+    labels: list[Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[^\s,]([^\x00-\x1f,]*[^\s,])?$")]] | None = Field(
+        None, max_length=10, description="Labels by which operators find the user.", examples=[["pilot"]]
+    )
+    notes: Annotated[str, Field(max_length=10_000, pattern=r"^[^\u0000]*$")] | None = Field(
+        None, description="Notes for operators.", examples=["Prefers e-mail."]
+    )
+    tenant: Annotated[str, Field(max_length=MAX_TENANT_CHARS, pattern=TENANT_PATTERN)] | None = Field(
+        None,
+        description="The organization or team that the user belongs to. Operators can be limited to tenants.",
+        examples=["acme"],
+    )
+
+
+class DescribedUser(BaseModel):
+    """The fields that changed. Their values are for operators alone, so no request returns them."""
+
+    user_id: UserId
+    changed: list[Literal["name", "email", "labels", "notes", "tenant"]] = Field(
+        description="The fields whose values differ from before.",
+        examples=[["name", "email", "labels", "notes", "tenant"]],
     )
 
 

@@ -60,6 +60,26 @@ class UserViewSet(ViewSet):
         )
 
 
+    @extend_schema(
+        operation_id="describe_user",
+        summary="Describe a user for operators",
+        request=request_body(schemas.DescribeUserBody),
+        responses={200: success(schemas.DescribedUser, "The fields that changed."), **problems(404, 422)},
+    )
+    def describe(self, request: Request) -> Response:
+        """Set the name, e-mail address, labels, notes and tenant by which operators know and find a user.
+
+        No agent reads them. They are exported and erased with the user.
+        """
+        body = parse(schemas.DescribeUserBody, request.data)
+        given = body.model_dump(exclude_none=True, exclude={"user_id"})
+        if body.labels is not None:
+            given["labels"] = services.labels_of(body.labels)
+        user = services.find_user(body.user_id)
+        changed = services.describe_user(user.pk, given, actor=Actor.provisioning())
+        return Response({"user_id": user.user_id, "changed": changed})
+
+
 @extend_schema(tags=["keys"])
 class KeyViewSet(ViewSet):
     """The caller's own keys."""

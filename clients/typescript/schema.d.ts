@@ -770,7 +770,13 @@ export interface paths {
         delete: operations["erase_user_by_id"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Describe a user for operators
+         * @description Set the name, e-mail address, labels, notes and tenant by which operators know and find a user.
+         *
+         *     No agent reads them. They are exported and erased with the user.
+         */
+        patch: operations["describe_user"];
         trace?: never;
     };
     "/users/{user_id}": {
@@ -1984,6 +1990,30 @@ export interface components {
              * @example outdated
              */
             reason?: string | null;
+        };
+        /**
+         * DescribedUser
+         * @description The fields that changed. Their values are for operators alone, so no request returns them.
+         */
+        DescribedUser: {
+            /**
+             * User Id
+             * @description The user's id.
+             * @example u_123
+             */
+            user_id: string;
+            /**
+             * Changed
+             * @description The fields whose values differ from before.
+             * @example [
+             *       "name",
+             *       "email",
+             *       "labels",
+             *       "notes",
+             *       "tenant"
+             *     ]
+             */
+            changed: ("name" | "email" | "labels" | "notes" | "tenant")[];
         };
         /**
          * DialectPart
@@ -3649,6 +3679,50 @@ export interface components {
              * @example Bob
              */
             name?: string | null;
+        };
+        /**
+         * DescribeUserBody
+         * @description What operators know of a user. Absent or null: as before; an empty value removes it.
+         */
+        PatchedDescribeUserBodyRequest: {
+            /**
+             * User Id
+             * @description The user's id.
+             * @example u_123
+             */
+            user_id: string;
+            /**
+             * Name
+             * @description The person's name.
+             * @example Ann Miller
+             */
+            name?: string | null;
+            /**
+             * Email
+             * @description The person's e-mail address.
+             * @example ann@example.org
+             */
+            email?: string | null;
+            /**
+             * Labels
+             * @description Labels by which operators find the user.
+             * @example [
+             *       "pilot"
+             *     ]
+             */
+            labels?: string[] | null;
+            /**
+             * Notes
+             * @description Notes for operators.
+             * @example Prefers e-mail.
+             */
+            notes?: string | null;
+            /**
+             * Tenant
+             * @description The organization or team that the user belongs to. Operators can be limited to tenants.
+             * @example acme
+             */
+            tenant?: string | null;
         };
         /**
          * LabelsBody
@@ -9176,6 +9250,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErasureReceipt"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    describe_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PatchedDescribeUserBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The fields that changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DescribedUser"];
                 };
             };
             400: components["responses"]["400"];

@@ -33,7 +33,7 @@ VIEW_USERS: Final = "accounts.view_memoryuser"
 INACTIVE: Final = timedelta(days=30)
 EXPIRING: Final = timedelta(days=14)
 _COLUMNS: Final = (
-    "user_id", "name", "email", "labels", "notes", "memories", "files", "active_keys", "last_call", "created_at",
+    "user_id", "name", "email", "labels", "notes", "tenant", "memories", "files", "active_keys", "last_call", "created_at",
 )  # fmt: skip
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 

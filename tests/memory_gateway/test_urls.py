@@ -20,6 +20,7 @@ API = {
     ("GET", "/docs"): OPEN,
     ("GET", "/openapi.json"): OPEN,
     ("POST", "/users"): OPEN,
+    ("PATCH", "/users"): OPEN,
     ("DELETE", "/users"): KEY,
     ("DELETE", "/users/<str:user_id>"): KEY,
     ("GET", "/users/me/export"): KEY,

@@ -46,7 +46,7 @@ def fields_of(method: str, path: str) -> set[str]:
     fields = {item["name"] for item in operation.get("parameters", [])} - LEFT_OUT_HEADERS
     for content in operation.get("requestBody", {}).get("content", {}).values():
         fields |= set(resolved(content["schema"])["properties"])
-    return fields if (method, path) == ("post", "/users") else fields - CREDENTIALS
+    return fields if (method, path) in {("post", "/users"), ("patch", "/users")} else fields - CREDENTIALS
 
 
 def arguments_of(command: Any) -> set[str]:

@@ -19,6 +19,7 @@ PLAIN = [
     ("list-keys", "GET", "/users/me/keys"),
     ("issue-key", "POST", "/users/me/keys"),
     ("rotate-key", "POST", "/users/me/keys/rotate"),
+    ("describe-user u_1 --name Ann", "PATCH", "/users"),
     ("erase-user u_1 --confirm erase:u_1", "DELETE", "/users"),
     ("revoke-key k1", "DELETE", "/users/me/keys/k1"),
     ("get-expiry", "GET", "/users/me/expiry"),

@@ -633,6 +633,27 @@ class Users(UserEndpoints[S]):
         )
 
     @Endpoint
+    def describe(
+        self,
+        user_id: str,
+        *,
+        name: str | None = None,
+        email: str | None = None,
+        labels: Sequence[str] | None = None,
+        notes: str | None = None,
+        tenant: str | None = None,
+        provisioning_token: str | None = None,
+    ) -> Call[models.DescribedUser]:
+        """Set the name, e-mail address, labels, notes and tenant by which operators know and find a user."""
+        return call(
+            "PATCH",
+            "/users",
+            parsed_as(models.DescribedUser),
+            body={"user_id": user_id, "name": name, "email": email, "labels": labels, "notes": notes, "tenant": tenant},
+            headers={"Authorization": bearer(provisioning_token)},
+        )
+
+    @Endpoint
     def erase(
         self, user_id: str, *, confirm: str, provisioning_token: str | None = None
     ) -> Call[models.ErasureReceipt]:

@@ -36,6 +36,7 @@ __all__ = [
     "CopyOut",
     "DeletedWebhook",
     "DeliveryStatus",
+    "DescribedUser",
     "DialectPart",
     "EngineHealth",
     "ErasedFiles",
@@ -1003,6 +1004,15 @@ class NewUser(Model):
     """The user's API key. Store it: every other request needs it."""
     created_at: datetime
     """When the user was created."""
+
+
+class DescribedUser(Model):
+    """The fields that changed. Their values are for operators alone, so no request returns them."""
+
+    user_id: str
+    """The user's id."""
+    changed: list[str]
+    """The fields whose values differ from before."""
 
 
 class Eraser(Model):

@@ -47,6 +47,7 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "override_memory": ("memories.update", {}),
     "create_portal_link": ("users.portal_link", {}),
     "create_user": ("users.create", {}),
+    "describe_user": ("users.describe", {}),
     "delete_memories_of_sender": ("memories.delete_of_sender", {}),
     "forget_memories": ("memories.forget", {"words": "green tea"}),
     "delete_memories": ("memories.delete_many", {"filters": {"tags": ["x"]}}),
@@ -117,6 +118,7 @@ NOT_SENT = {"user_id", "user_key", "cursor", "before", "If-None-Match", "If-Rang
 READING = NOT_SENT | {"If-Match"}
 NOT_SENT_BY = {
     "create_user": set[str](),
+    "describe_user": set[str](),
     "erase_user_by_id": {"user_key"},
     "get_expiry": READING,
     "get_profiles": READING,

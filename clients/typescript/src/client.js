@@ -609,6 +609,17 @@ export class Users extends Group {
   }
 
   /**
+   * Set what operators know of a user. The production profile requires the provisioning token.
+   *
+   * @param {string} userId
+   * @param {Without<Schemas["PatchedDescribeUserBodyRequest"], "user_id"> & { provisioningToken?: string }} [options]
+   * @returns {Promise<Schemas["DescribedUser"]>}
+   */
+  describe(userId, { provisioningToken, ...values } = {}) {
+    return this._call("PATCH", "/users", { body: { user_id: userId, ...values }, headers: bearer(provisioningToken) });
+  }
+
+  /**
    * Return what the person lets the gateway keep. Needs a key with the scope `controls`.
    *
    * @returns {Promise<Schemas["ControlsView"]>}

@@ -38,6 +38,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "override_memory": ("memories.update", ["x", REST]),
     "create_portal_link": ("users.portalLink", [REST]),
     "create_user": ("users.create", ["x", {}]),
+    "describe_user": ("users.describe", ["x", REST]),
     "create_webhook": ("webhooks.create", ["x", REST]),
     "store_memory": ("memories.store", ["x", REST]),
     "store_memories": ("memories.storeMany", [[{"text": "x"}]]),
@@ -108,6 +109,7 @@ READING = NOT_SENT | {"If-Match"}
 NOT_SENT_BY = {
     "erase_user_by_id": {"user_key"},
     "create_user": set[str](),
+    "describe_user": set[str](),
     "get_expiry": READING,
     "get_profiles": READING,
     "get_memory": READING,

@@ -683,6 +683,12 @@ COMMANDS = (
         run=new_key,
     ),
     Command(
+        "describe-user",
+        "describe_user",
+        ("describe-user u_123 --name 'Ann Miller' --tenant acme",),
+        (argument("user_id", help="the user ID"),),
+    ),
+    Command(
         "erase-user",
         "erase_user_by_id",
         ("erase-user u_123 --confirm erase:u_123",),
