@@ -32,6 +32,7 @@ from accounts.models import (
     Pause,
     PortalLink,
     RefusedMessage,
+    SavedView,
     SecondFactor,
     SignInThrottle,
 )
@@ -100,6 +101,12 @@ class OperatorIdentityAdmin(ReadOnlyAdmin):
     list_filter = ("created_at",)
     list_select_related = ("operator",)
     search_fields = ("operator__username__exact", "subject__exact")
+
+
+@admin.register(SavedView)
+class SavedViewAdmin(ReadOnlyAdmin):
+    list_display = ("name", "page", "operator", "is_shared", "created_at")
+    list_filter = ("page", "is_shared")
 
 
 @admin.register(SecondFactor)

@@ -147,6 +147,37 @@ class UserKey(CheckedModel):
         return f"{self.prefix}…"
 
 
+class SavedView(CheckedModel):
+    """A list of the panel with filters, saved by an operator for themself or for all.
+
+    `query` is that of the address. `user` is the one whom the filters name: the view is erased with them.
+    """
+
+    class Page(models.TextChoices):
+        MEMORIES = "memories", _("Memories")
+        RESOURCES = "resources", _("Resources")
+        USERS = "users", _("Users")
+        SEARCHES = "searches", _("Search log")
+
+    operator = models.ForeignKey(User, models.CASCADE, verbose_name=_("operator"), related_name="saved_views")
+    name = models.CharField(_("name"), max_length=60)
+    page = models.CharField(_("page"), max_length=10, choices=Page)
+    query = models.TextField(_("query"))
+    is_shared = models.BooleanField(_("shared"), default=False)
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), null=True, related_name="+")
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("saved view")
+        verbose_name_plural = _("saved views")
+        ordering = ("name", "pk")
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint(fields=["operator", "name"], name="saved_view_of_operator")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class IdempotencyKey(Leased):
     """An `Idempotency-Key` of a user, and the result of its request: ids, counts and states, without texts.
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.forms import PanelField
-from accounts.models import MAX_TENANT_CHARS, TENANT_PATTERN
+from accounts.models import MAX_TENANT_CHARS, TENANT_PATTERN, SavedView
 from accounts.services import labels_of
 from console import queries
 from console.text import language_of
@@ -354,6 +354,15 @@ class PersonForm(PanelForm):
 
     def clean_labels(self) -> str:
         return labels_of(self.cleaned_data["labels"].split(","))
+
+
+class SavedViewForm(forms.Form):
+    """The name of a list with its filters."""
+
+    name = forms.CharField(label=_("Name"), max_length=60)
+    page = forms.ChoiceField(choices=SavedView.Page.choices)
+    query = forms.CharField(max_length=8_000)
+    is_shared = forms.BooleanField(required=False)
 
 
 class EraseForm(PanelForm):

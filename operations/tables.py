@@ -26,6 +26,7 @@ from accounts.models import (
     PortalLink,
     RefusedMessage,
     RpcToken,
+    SavedView,
     UserKey,
 )
 from core.errors import InvalidInput
@@ -227,6 +228,7 @@ LOCAL: tuple[Table, ...] = (
     Table(name="oauth_tokens", model=OAuthToken, user="connection__user"),
     Table(name="oauth_connections", model=OAuthConnection),
     Table(name="portal_links", model=PortalLink),
+    Table(name="saved_views", model=SavedView),
     Table(name="idempotency_keys", model=IdempotencyKey),
     Table(name="unmatched_decisions", model=UnmatchedDecision),
     Table(name="refused_uploads", model=RefusedUpload),

@@ -68,7 +68,9 @@ class ProvisioningAuthentication(BaseAuthentication):
         address, action = address_of(request), "provisioning.refuse"
         limits.count_failure(address)
         record_anonymous(Actor.provisioning(), action, address, subject_type="address")
-        raise Unauthenticated(_("Creating and describing users needs the provisioning token: Authorization: Bearer <token>."))
+        raise Unauthenticated(
+            _("Creating and describing users needs the provisioning token: Authorization: Bearer <token>.")
+        )
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"

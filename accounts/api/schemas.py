@@ -127,9 +127,9 @@ class DescribeUserBody(Body):
     email: Annotated[str, Field(max_length=254, pattern=r"^([^\s@]+@[^\s@]+)?$")] | None = Field(
         None, description="The person's e-mail address.", examples=["ann@example.org"]
     )
-    labels: list[Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[^\s,]([^\x00-\x1f,]*[^\s,])?$")]] | None = Field(
-        None, max_length=10, description="Labels by which operators find the user.", examples=[["pilot"]]
-    )
+    labels: (
+        list[Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[^\s,]([^\x00-\x1f,]*[^\s,])?$")]] | None
+    ) = Field(None, max_length=10, description="Labels by which operators find the user.", examples=[["pilot"]])
     notes: Annotated[str, Field(max_length=10_000, pattern=r"^[^\u0000]*$")] | None = Field(
         None, description="Notes for operators.", examples=["Prefers e-mail."]
     )

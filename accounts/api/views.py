@@ -59,7 +59,6 @@ class UserViewSet(ViewSet):
             {"user_id": user.user_id, "user_key": issued.plaintext, "created_at": isoformat(user.created_at)}
         )
 
-
     @extend_schema(
         operation_id="describe_user",
         summary="Describe a user for operators",

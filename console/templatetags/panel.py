@@ -20,7 +20,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext, pgettext_l
 from accounts import oidc
 from accounts.credential_names import credential_names
 from accounts.models import MemoryUser, SecondFactor
-from console import navigation, queries
+from console import navigation, queries, saved_views
 from console.audit_labels import ACTIONS
 from console.filters import Filters
 from console.text import MemoryItem, Piece, language_of, mark, parts
@@ -103,6 +103,7 @@ _SUBJECTS: Final = {
     "operator": gettext_lazy("operator"),
     "network": gettext_lazy("network"),
     "portal_link": gettext_lazy("link"),
+    "view": pgettext_lazy("line of the audit trail", "view"),
     "address": pgettext_lazy("line of the audit trail", "address"),
 }
 
@@ -131,6 +132,22 @@ _STATE_LOOKS: Final[dict[type[Model], dict[str, tuple[str, str]]]] = {
 def sections(context: template.RequestContext) -> list[dict[str, Any]]:
     """Return the navigation of the operator who asks for the page."""
     return navigation.sections(context["request"])
+
+
+@register.inclusion_tag("console/parts/views_section.html", takes_context=True)
+def saved_views_menu(context: template.RequestContext) -> dict[str, Any]:
+    """Write the menu's section of saved views, if there are any."""
+    request = context["request"]
+    return saved_views.menu(request, request.get_full_path())
+
+
+@register.inclusion_tag("console/parts/save_view.html", takes_context=True)
+def save_view(context: template.RequestContext, page: str, filters: Filters) -> dict[str, Any]:
+    """Write the form that saves a list with its filters, or the name of the view that it is."""
+    request, query = context["request"], saved_views.query_of(filters)
+    same = [view for view in saved_views.views_of(request) if (view.page, view.query) == (page, query)]
+    common = {name: context.get(name) for name in ("perms", "csrf_token", "here")}
+    return {**common, "page": page, "query": query, "view": next(iter(same), None)}
 
 
 @register.simple_tag

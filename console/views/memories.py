@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -211,6 +212,19 @@ def count_up_to(selection: Selection, limit: int, *, among: QuerySet[Any] | None
     """Return the number of matches, at most `limit`, and its text: `limit` has a plus sign."""
     total = browse.count(selection, at_most=limit, among=among)
     return total, f"{total:,}+" if total == limit else f"{total:,}"
+
+
+def count_of(filters: ListFilters, now: datetime, limit: int) -> int:
+    """Return the number of memories of a list, at most `limit`."""
+    user_pk = queries.user_pk(filters.data["user"])
+    if filters.conflicts(now, user_pk):
+        return 0
+    selection = filters.selection(now, user_pk)
+    found = search_of(filters, selection)
+    if found and found.matches is not None:
+        wanted = selection.wanted_categories()
+        return min(limit, sum(wanted is None or match.category in wanted for match in found.matches))
+    return min(limit, browse.count(found.of_tab(selection) if found else selection, at_most=limit))
 
 
 def _tabs(filters: ListFilters, counts: Mapping[str, int]) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ VIEW_USERS: Final = "accounts.view_memoryuser"
 INACTIVE: Final = timedelta(days=30)
 EXPIRING: Final = timedelta(days=14)
 _COLUMNS: Final = (
-    "user_id", "name", "email", "labels", "notes", "tenant", "memories", "files", "active_keys", "last_call", "created_at",
+    "user_id", *services.PERSON, "memories", "files", "active_keys", "last_call", "created_at"
 )  # fmt: skip
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
@@ -41,9 +41,9 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 @page(VIEW_USERS)
 def users(request: HttpRequest) -> HttpResponseBase:
     filters = UserFilters(reverse("console:users"), request.GET)
-    narrowed = _narrowed(filters)
-    total, start = narrowed.count(), filters.rows_before
-    rows = _rows_of(_ordered(filters, narrowed, slice(start, start + ROWS)))
+    found = narrowed(filters)
+    total, start = found.count(), filters.rows_before
+    rows = _rows_of(_ordered(filters, found, slice(start, start + ROWS)))
     context: dict[str, Any] = {
         "title": _("Users"),
         "filters": filters,
@@ -63,7 +63,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
 def users_csv(request: HttpRequest) -> HttpResponseBase:
     """Send the users of a list as a CSV file."""
     filters = UserFilters(reverse("console:users-csv"), request.GET)
-    found = _ordered(filters, _narrowed(filters), slice(None))
+    found = _ordered(filters, narrowed(filters), slice(None))
     record_list(request, "user.list", filters, (user.user_id for user in found))
     response = StreamingHttpResponse(_lines(found), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="users.csv"'
@@ -85,7 +85,8 @@ def describe(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return render(request, "console/person_edit.html", context, status=422 if form.errors else 200)
 
 
-def _narrowed(filters: UserFilters) -> QuerySet[MemoryUser]:
+def narrowed(filters: UserFilters) -> QuerySet[MemoryUser]:
+    """Return the users that the filters leave, each with the number of live keys."""
     values, now = filters.cleaned_data, timezone.now()
     keys, of_user = UserKey.objects.filter(user=OuterRef("pk")), {"user": OuterRef("pk"), "state": State.LIVE}
     ends = keys.filter(services.live_key_condition(), expires_at__lt=now + EXPIRING)

@@ -49,23 +49,9 @@ VIEW_FILES, ADD_FILES, CHANGE_FILES, DELETE_FILES = (
 @page(VIEW_FILES)
 def resources(request: HttpRequest) -> HttpResponseBase:
     filters = ResourceFilters(reverse("console:resources"), request.GET)
-    values = filters.cleaned_data
-    # All filters except the state, so that the states can be counted.
-    rows = queries.failed_with_cause(values["cause"]) if values["cause"] else Resource.objects.all()
-    rows = queries.narrowed(rows.select_related("user"), user__user_id=values["user"], content_type=values["type"])
-    if values["q"]:
-        rows = rows.filter(
-            Q(filename__icontains=values["q"]) | Q(pk=values["q"]) | Q(user__user_id__icontains=values["q"])
-        )
-    if values["reading"]:
-        rows = rows.filter(READ_IN_PART)
-    rows = queries.narrowed(rows, created_at__gte=values["since"], created_at__lt=values["until"])
+    values, rows = filters.cleaned_data, narrowed(filters)
     by_state = queries.resources_by_status(rows)
-    if values["state"] == DELETED:
-        rows = rows.exclude(state=State.LIVE)
-    else:
-        rows = queries.narrowed(rows, state=State.LIVE, status=values["state"])
-    found = newest_first(rows, filters, time="created_at")
+    found = newest_first(of_state(filters, rows), filters, time="created_at")
     owners = (row.user.user_id for row in found.rows)
     record_list(request, "resource.list", filters, owners)
     live = sum(number for name, number in by_state.items() if name != DELETED)
@@ -87,6 +73,28 @@ def resources(request: HttpRequest) -> HttpResponseBase:
         **found._asdict(),
     }
     return render(request, "console/resources.html", context)
+
+
+def narrowed(filters: ResourceFilters) -> QuerySet[Resource]:
+    """Return the resources that all filters leave except that of the state, so that the states can be counted."""
+    values = filters.cleaned_data
+    rows = queries.failed_with_cause(values["cause"]) if values["cause"] else Resource.objects.all()
+    rows = queries.narrowed(rows.select_related("user"), user__user_id=values["user"], content_type=values["type"])
+    if values["q"]:
+        rows = rows.filter(
+            Q(filename__icontains=values["q"]) | Q(pk=values["q"]) | Q(user__user_id__icontains=values["q"])
+        )
+    if values["reading"]:
+        rows = rows.filter(READ_IN_PART)
+    return queries.narrowed(rows, created_at__gte=values["since"], created_at__lt=values["until"])
+
+
+def of_state(filters: ResourceFilters, rows: QuerySet[Resource]) -> QuerySet[Resource]:
+    """Return the rows in the state of the filters."""
+    state = filters.cleaned_data["state"]
+    if state == DELETED:
+        return rows.exclude(state=State.LIVE)
+    return queries.narrowed(rows, state=State.LIVE, status=state)
 
 
 @page(VIEW_FILES)

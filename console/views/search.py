@@ -183,21 +183,7 @@ def _curl(filters: LabFilters, base: str) -> str:
 @page(VIEW_SEARCHES)
 def searches(request: HttpRequest) -> HttpResponseBase:
     filters = SearchFilters(reverse("console:searches"), request.GET)
-    values = filters.cleaned_data
-    user_pk = queries.user_pk(values["user"])
-    found = queries.narrowed(
-        LoggedSearch.objects.select_related("user"),
-        user=user_pk,
-        agent_id=values["agent"],
-        interface=values["interface"],
-        at__gte=values["since"],
-        at__lt=values["until"],
-    )
-    if values["hits"]:
-        found = found.filter(hits=0)
-    if values["user"] and user_pk is None:
-        filters.problems.append(unknown_user(values["user"]))
-        found = found.none()
+    values, found = filters.cleaned_data, narrowed(filters)
     shown = newest_first(found, filters, time="at")
     record_list(request, "search.list", filters, (one.user.user_id for one in shown.rows))
     # The words of a search tell as much as the memories that it found.
@@ -214,6 +200,26 @@ def searches(request: HttpRequest) -> HttpResponseBase:
         "logs_words": settings.MEMORY_GATEWAY_LOG_QUERIES,
     }
     return render(request, "console/searches.html", context)
+
+
+def narrowed(filters: SearchFilters) -> QuerySet[LoggedSearch]:
+    """Return the searches that the filters leave, none for an unknown user, which becomes a problem of the filters."""
+    values = filters.cleaned_data
+    user_pk = queries.user_pk(values["user"])
+    found = queries.narrowed(
+        LoggedSearch.objects.select_related("user"),
+        user=user_pk,
+        agent_id=values["agent"],
+        interface=values["interface"],
+        at__gte=values["since"],
+        at__lt=values["until"],
+    )
+    if values["hits"]:
+        found = found.filter(hits=0)
+    if values["user"] and user_pk is None:
+        filters.problems.append(unknown_user(values["user"]))
+        return found.none()
+    return found
 
 
 def _frequent_without_hits(found: QuerySet[LoggedSearch]) -> list[tuple[str, int, int]]:

@@ -26,6 +26,7 @@ from accounts.models import (
     PortalLink,
     RefusedMessage,
     RpcToken,
+    SavedView,
     SecondFactor,
     SignInThrottle,
     UserKey,
@@ -98,6 +99,11 @@ def operator_identity(number: int) -> OperatorIdentity:
 def second_factor(number: int) -> SecondFactor:
     operator = User.objects.create_user(f"second{number}", is_staff=True)
     return SecondFactor.objects.create(operator=operator, sealed_secret="x", last_step=0, recovery_digests=[])
+
+
+def saved_view(number: int) -> SavedView:
+    operator = User.objects.create_user(f"saver{number}", is_staff=True)
+    return SavedView.objects.create(operator=operator, name=MARKUP, page="memories", query="mark=edited")
 
 
 def idempotency_key(number: int) -> IdempotencyKey:
@@ -392,6 +398,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     RefusedMessage: refused_message,
     OperatorIdentity: operator_identity,
     SecondFactor: second_factor,
+    SavedView: saved_view,
     Session: session,
     Memory: memory,
     IndexStatistics: statistics,

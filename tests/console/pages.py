@@ -84,6 +84,7 @@ def pages(panel: Panel) -> dict[str, str]:
         "queues": "queues/",
         "webhooks-failing": "webhooks/?state=failed",
         "memories-expiring": "list/?tab=all&mark=expiring",
+        "views": "views/",
         "webhooks": "webhooks/",
         "webhook": f"webhooks/{rows['webhook']}/",
         "webhook-failed": f"webhooks/{rows['webhook']}/?state=failed",

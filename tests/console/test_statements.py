@@ -1,7 +1,7 @@
 """The number of SQL statements of the pages of memories, for any number of rows.
 
-Four of them are for the operator's session, one looks for what has expired, and two are for the navigation: the
-failures, and if a remote was attached.
+Four of them are for the operator's session, one looks for what has expired, and three are for the navigation: the
+failures, if a remote was attached, and the saved views.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tests.conftest import Person
 from tests.console.people import remember
 
 PAGES = {
-    "": 35,
-    "list/": 18,
-    "list/?tab=full": 19,
-    "list/?tab=all&user=alice&importance_min=0.1": 19,
-    "m/{row}/": 16,
-    "m/{row}/edit/": 11,
-    "add/": 12,
-    "search/?q=tea&user=alice": 25,
+    "": 36,
+    "list/": 19,
+    "list/?tab=full": 20,
+    "list/?tab=all&user=alice&importance_min=0.1": 20,
+    "m/{row}/": 17,
+    "m/{row}/edit/": 12,
+    "add/": 13,
+    "search/?q=tea&user=alice": 26,
 }
 
 
