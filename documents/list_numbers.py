@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from xml.etree import ElementTree  # nosec B405: the members were checked for declarations
 from xml.parsers import expat
@@ -41,6 +42,10 @@ _RTF_LABEL: Final = re.compile(
     rb"((?:\s|\{(?!\\\*)|\\(?!(?:par|tab|line|u-?\d+)\b)[a-z]+-?\d* ?)*)"
 )
 """The group with the number of a list item, and the formats between it and the item's text."""
+_RTF_ENCODINGS: Final = {b"mac": "mac-roman", b"pc": "cp437", b"pca": "cp850"}
+_RTF_ENCODING: Final = re.compile(rb"\s*\{\\rtf1?\\(mac|pca?)\b(?!\\ansicpg)")
+"""Encodings of old programs, which the parser takes for that of Windows."""
+_RTF_BYTE: Final = re.compile(rb"\\'([89a-fA-F][0-9a-fA-F])")
 _RTF_BREAK: Final = re.compile(rb"\\(?:page|sect|column)(?![a-z-])(?:-?\d+)? ?")
 _RTF_PAIR: Final = re.compile(
     rb"\\u(-10\d{3}|-9[2-9]\d\d|5[56]\d{3}) ?(?:\?|\\'3[fF])? ?\\u(-[89]\d{3}|5[67]\d{3}) ?(?:\?|\\'3[fF])?"
@@ -56,6 +61,8 @@ def with_numbers(data: bytes, mime: str) -> bytes:
         if mime == mt.ODT:
             return _open_document(data)
         if mime == mt.RTF:
+            if encoding := _RTF_ENCODING.match(data):
+                data = _RTF_BYTE.sub(partial(_rtf_letter, _RTF_ENCODINGS[encoding[1]]), data)
             data = _RTF_PAIR.sub(_rtf_character, _RTF_BREAK.sub(rb"\\par ", data))
             return _RTF_LABEL.sub(_rtf_label, data)
     return data
@@ -65,6 +72,10 @@ def _rtf_label(match: re.Match[bytes]) -> bytes:
     """Return the formats of a list item and its number as text; nothing for a bullet."""
     label = _RTF_CONTROL.sub(b"", match[1].replace(b"\\tab", b"")).strip()
     return match[2] + (b"{" + label + b" }" if any(chr(one).isalnum() for one in label) else b"")
+
+
+def _rtf_letter(encoding: str, match: re.Match[bytes]) -> bytes:
+    return b"\\u%d?" % ord(bytes.fromhex(match[1].decode()).decode(encoding))
 
 
 def _rtf_character(match: re.Match[bytes]) -> bytes:
@@ -311,6 +322,8 @@ class _WordWalk:
                 self._moved, self._moved_at = 1, self._parser.CurrentByteIndex
             case _ if self._is_in_properties and value:
                 paragraph.set(local, value, self._parser.CurrentByteIndex)
+            case "br" | "cr" if local == "cr" or attributes.get(f"{_W} type") in {"page", "column"}:
+                self._patch.inserted.append((self._parser.CurrentByteIndex, b'<w:br xmlns:w="%b"/>' % _W.encode()))
             case "t" if paragraph.label and not self._moved:
                 text = escape(paragraph.label).encode()
                 self._patch.inserted.append(
@@ -358,7 +371,8 @@ def _open_document(data: bytes) -> bytes:
     if styles := parts.get("styles.xml"):
         walk.read(styles, is_content=False)
     walk.read(walk.patch.data, is_content=True)
-    return repacked(data, {"content.xml": walk.patch.result} if walk.patch.inserted else {})
+    result = walk.patch.result.replace(b"text:list-header", b"text:list-item")  # which the parser leaves out
+    return repacked(data, {"content.xml": result} if result != walk.patch.data else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,11 +122,22 @@ def test_lists_and_headings_of_open_document_have_their_numbers(tmp_path: Path) 
         + item.format(text.format("Parties"))
         + item.format(text.format("Rent") + text.format("more of it") + inner)
         + '</text:list><text:list text:style-name="L" text:continue-numbering="true">'
+        + "<text:list-header><text:p>By consent</text:p></text:list-header>"
         + item.format(text.format("Pets"))
         + '</text:list><text:h text:outline-level="1">Annex</text:h>'
     )
     assert _texts(tmp_path, open_document(content, styles), mt.ODT) == [
-        *("I Lease", "1. Parties", "2. Rent", "more of it", "2.1 Due date", "2.2 Deposit", "3. Pets", "II Annex"),
+        *(
+            "I Lease",
+            "1. Parties",
+            "2. Rent",
+            "more of it",
+            "2.1 Due date",
+            "2.2 Deposit",
+            "By consent",
+            "3. Pets",
+            "II Annex",
+        ),
     ]
 
 
@@ -136,6 +147,16 @@ def test_numbers_of_rtf_are_kept_and_bullets_are_not(tmp_path: Path) -> None:
         rb"{\listtext\pard\plain \'b7\tab}{\pard a bullet\par}{\pntext\pard (b)\tab}{\pard old list\par}}"
     )
     assert _texts(tmp_path, data, mt.RTF) == ["4.2 Deposit clause", "a bullet", "(b) old list"]
+
+
+def test_letters_of_old_macs_are_read_in_rtf(tmp_path: Path) -> None:
+    assert _texts(tmp_path, rb"{\rtf1\mac Caf\'8e\par}", mt.RTF) == ["Café"]
+    assert _texts(tmp_path, rb"{\rtf1\pc Caf\'82\par}", mt.RTF) == ["Café"]
+
+
+def test_breaks_of_pages_divide_words_in_word(tmp_path: Path) -> None:
+    runs = '<w:p><w:r><w:t>one</w:t><w:br w:type="page"/><w:t>two</w:t><w:cr/><w:t>three</w:t></w:r></w:p>'
+    assert _texts(tmp_path, docx(runs), mt.DOCX) == ["one", "two", "three"]
 
 
 def test_characters_of_two_numbers_and_ends_of_pages_are_read_in_rtf(tmp_path: Path) -> None:
