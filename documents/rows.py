@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple
 from typing import Any, Final
 
+from documents.decoding import clean
 from documents.document import Limits
 from documents.reading import Encoding, Note
 
@@ -29,7 +30,7 @@ def bounded(rows: Iterable[Row], limits: Limits) -> tuple[list[Row], Note | None
     accepted: list[Row] = []
     left = limits.text_bytes
     for kind, page, text in rows:
-        encoded = text.encode()
+        encoded = clean(text).encode()
         if len(accepted) == limits.blocks:
             return accepted, Note("blocks_cut", limits.blocks)
         if left:

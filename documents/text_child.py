@@ -38,6 +38,7 @@ def _lost(text: str, mime: str, rows: list[Row]) -> Note | None:
     """Return a note if words are missing in a text that is kept as it is written, without markup."""
     if mime not in _KEPT or "<" in text:
         return None
+    text = re.sub(r"\Asep=.\n", "", text)
     return lost_words(DATA.sub("", _ADDRESS.sub("", text)), (row for _kind, _page, row in rows))
 
 

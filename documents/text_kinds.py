@@ -253,7 +253,8 @@ def table_rows(text: str, delimiters: str = _DELIMITERS) -> Iterator[Row]:
     if not said and _regularity(text, delimiter)[0] <= 0.5:  # no values
         yield from ([("table", None, text.strip())] if text.strip() else ())
         return
-    lines = csv.reader(io.StringIO(text[said.end() :] if said else text, newline=""), delimiter=delimiter)
+    values = io.StringIO(text[said.end() :] if said else text, newline="")
+    lines = csv.reader(values, delimiter=delimiter, skipinitialspace=True)
     rows = (" | ".join(" ".join(cell.split()) for cell in line) for line in lines)
     if table := "\n".join(row.rstrip(" |") for row in rows if row.strip(" |")):
         yield "table", None, table
@@ -261,7 +262,7 @@ def table_rows(text: str, delimiters: str = _DELIMITERS) -> Iterator[Row]:
 
 def _regularity(text: str, delimiter: str) -> tuple[float, int]:
     """Return the share of the first rows that have the usual number of cells, at least two, and this number."""
-    reader = csv.reader(io.StringIO(text[:20_000], newline=""), delimiter=delimiter)
+    reader = csv.reader(io.StringIO(text[:20_000], newline=""), delimiter=delimiter, skipinitialspace=True)
     counts = [len(row) for row, _ in zip(reader, range(50), strict=False) if row]
     usual = max(set(counts), key=counts.count, default=0)
     return (counts.count(usual) / len(counts), usual) if usual > 1 else (0.0, 0)

@@ -392,3 +392,18 @@ def test_address_cards_have_letters_instead_of_bytes_and_no_pictures(tmp_path: P
     )
     text = read_document(path, "text/vcard").text
     assert text == "BEGIN:VCARD\nVERSION:2.1\nN:张;三;;;\nTEL;CELL:123\nEND:VCARD"
+
+
+def test_characters_that_no_text_may_have_cost_a_file_only_themselves(tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    path.write_bytes(b'{"text": "cut in an emoji \\ud83d and \\u0000 end"}')
+    assert read_document(path, mt.JSON).text == "text: cut in an emoji  and  end"
+
+
+def test_the_delimiter_that_excel_writes_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "prices.csv"
+    path.write_bytes(b"sep=;\na;b\n1;2\n")
+    document = read_document(path, mt.CSV)
+    assert document.text == "a | b\n1 | 2"
+    assert document.reading is not None
+    assert document.reading.notes == ()

@@ -185,6 +185,7 @@ def test_a_notebook() -> None:
         ("a,b\n1,2\n", "a | b\n1 | 2"),
         ("a\tb\n1\t2,5\n", "a | b\n1 | 2,5"),
         ("sep=|\na|b,c\n", "a | b,c"),
+        ('a, "b, c", d\n1, "2, 3", 4\n', "a | b, c | d\n1 | 2, 3 | 4"),
         ("only one column\nof text, here\n", "only one column\nof text, here"),
         ('a,b\n1,"never closed\n2,3\n', "a | b\n1 | never closed 2,3"),
     ],
