@@ -23,6 +23,7 @@ _WHOLE_CHARS: Final = 128
 """A longer text is stored as its beginning and a digest, because an index has short entries."""
 _NAME_CHARS: Final = 320
 _BATCH_ROWS: Final = 500
+_FEW_VALUES: Final = 4
 _EMPTY: Final = b"o"
 _SIGN: Final = 1 << 63
 _ALL_BITS: Final = (1 << 64) - 1
@@ -98,10 +99,14 @@ def _insert(owner: Owner, memories: Iterable[Memory]) -> None:
 def matching(owner: Owner, condition: Condition, among: Collection[int] | None = None) -> QuerySet[Attribute]:
     """Return the attributes of an owner that meet a condition on tags or metadata.
 
-    `among`: only those of some memories (row ids) of the owner, which are looked up one by one.
+    `among`: only those of some memories (row ids) of the owner, which are looked up one by one: by the index of values
+    if there are few to compare with, otherwise by that of memories.
     """
-    of_owner = {"owner": owner_prefix(owner)} if among is None else {"memory__in": among}
-    found = Attribute.objects.filter(**of_owner, name=condition.field[:_NAME_CHARS])
+    found = Attribute.objects.filter(name=condition.field[:_NAME_CHARS])
+    if among is None or _has_few_values(condition):
+        found = found.filter(owner=owner_prefix(owner))
+    if among is not None:
+        found = found.filter(memory__in=among)
     if condition.operator == "exists":
         return found
     if condition.operator in {"any", "in"}:
@@ -111,6 +116,11 @@ def matching(owner: Owner, condition: Condition, among: Collection[int] | None =
         return found.filter(value=value)
     of_type = {"value__gte": value[:1], "value__lt": bytes([value[0] + 1])}
     return found.filter(**of_type).filter(**{f"value__{condition.operator}": value})
+
+
+def _has_few_values(condition: Condition) -> bool:
+    number = len(condition.value) if condition.operator in {"any", "in"} else 1
+    return condition.operator in {"eq", "any", "in"} and number <= _FEW_VALUES
 
 
 def holding_tag(tag: str) -> QuerySet[Attribute, Any]:

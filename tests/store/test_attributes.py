@@ -12,6 +12,7 @@ from django.db import transaction
 from engines.embedded.engine import EmbeddedEngine
 from store import attributes, derived, writes
 from store.attributes import attributes_of, encoded
+from store.filters import Condition
 from store.models import Attribute, Memory, Session
 from tests.conftest import Person
 from tests.store.conftest import remember
@@ -120,3 +121,28 @@ def test_differences_are_found_and_a_rebuild_mends_them(alice: Person, bob: Pers
     assert names(memory) == {"tags", "metadata.n"}
     assert names(other) == {"tags"}
     assert not Attribute.objects.filter(owner="").exists()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Condition("metadata.place", "eq", 3),
+        Condition("metadata.place", "in", frozenset({1, 3})),
+        Condition("metadata.place", "in", frozenset(range(1, 40, 2))),
+        Condition("metadata.place", "gte", 3),
+        Condition("metadata.place", "exists", value=True),
+        Condition("tags", "any", frozenset({"odd"})),
+    ],
+)
+def test_some_memories_are_looked_up_as_all_are(alice: Person, bob: Person, condition: Condition) -> None:
+    for person in (alice, bob):
+        memories = insert(person, 6, {})
+        for place, memory in enumerate(memories):
+            memory.payload = {"metadata": {"place": place}, "tags": ["odd"] if place % 2 else []}
+        attributes.write(person.owner, memories)
+    rows = list(Memory.objects.filter(user=alice.user_pk).order_by("pk").values_list("pk", flat=True))
+    found = {one.memory_id for one in attributes.matching(alice.owner, condition)}
+    assert found
+    assert found <= set(rows)
+    some = rows[2:5]
+    assert {one.memory_id for one in attributes.matching(alice.owner, condition, some)} == found & set(some)
