@@ -23,7 +23,8 @@ READ_IN_PART: Final = Q(reading__is_partial=True)
 """The condition for files whose text is known to have gaps."""
 
 _SAME_SESSION: Final = {name: OuterRef(name) for name in ("user", "app_id", "project_id", "session_id")}
-_EXPIRES_AT: Final = Subquery(Session.objects.filter(**_SAME_SESSION).values("expires_at")[:1])
+EXPIRES_AT: Final = Subquery(Session.objects.filter(**_SAME_SESSION).values("expires_at")[:1])
+"""When the session of a resource expires, which is when the resource does."""
 
 _SEARCHABLE = """
     SELECT session_id AS value FROM resources_resource
@@ -89,7 +90,7 @@ def attachments_of(owner: Owner, session_ids: Iterable[str]) -> dict[str, list[A
 def live_resources(user_pk: UUID) -> QuerySet[Resource]:
     """Return a user's undeleted resources in all scopes, newest first, joined with the user, with `expires_at`."""
     found = Resource.objects.filter(user_id=user_pk, state=State.LIVE).select_related("user")
-    return found.annotate(expires_at=_EXPIRES_AT)
+    return found.annotate(expires_at=EXPIRES_AT)
 
 
 def live_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
@@ -100,7 +101,7 @@ def live_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:
 def trash_of(user_pk: UUID) -> QuerySet[Resource]:
     """Return a user's resources in the trash, in all scopes, newest first, joined with the user, with `expires_at`."""
     found = Resource.objects.filter(user_id=user_pk, state=State.TRASHED).select_related("user")
-    return found.annotate(expires_at=_EXPIRES_AT)
+    return found.annotate(expires_at=EXPIRES_AT)
 
 
 def deleted_resource(user_pk: UUID, resource_id: str) -> QuerySet[Resource]:

@@ -32,7 +32,7 @@ from operations.cleanup import purge
 from resources import services
 from resources.api.downloads import download
 from resources.models import DELETED, RefusedUpload, Resource
-from resources.queries import READ_IN_PART, waiting_for_operator
+from resources.queries import EXPIRES_AT, READ_IN_PART, waiting_for_operator
 from resources.services import IncomingFile, Upload
 from resources.services.refused import KEPT
 from store import browse
@@ -264,10 +264,8 @@ def _memory_counts(rows: list[Resource]) -> dict[str, int]:
 
 
 def _get(resource_id: str) -> Resource:
-    return existing(
-        Resource.objects.select_related("user").filter(pk__in=queries.without_nul([resource_id])),
-        _("There is no such resource."),
-    )
+    found = Resource.objects.select_related("user").annotate(expires_at=EXPIRES_AT)
+    return existing(found.filter(pk__in=queries.without_nul([resource_id])), _("There is no such resource."))
 
 
 def _record(request: HttpRequest, action: str, found: Resource) -> None:

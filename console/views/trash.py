@@ -186,8 +186,11 @@ def _restore_resources(request: HttpRequest, found: Sequence[Resource]) -> None:
         try:
             services.restore_as(one.user_id, one.user.user_id, one.pk, actor=actor_of(request))
             restored += 1
-        except (Conflict, InvalidInput, NotFound) as error:
+        except (Conflict, NotFound) as error:
             messages.error(request, f"{one.filename}: {localized(error.detail)}")
+        except InvalidInput:
+            text = _("%(name)s has expired: the user restores it with a new time.")
+            messages.error(request, text % {"name": one.filename})
     if restored:
         message = ngettext("%(count)s resource restored.", "%(count)s resources restored.", restored)
         messages.success(request, message % {"count": restored})

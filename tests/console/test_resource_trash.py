@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from accounts.expiry import lower
 from operations import jobs
 from operations.models import Job
 from resources.models import Resource
-from store.models import Memory
+from store.models import Memory, Session
 from tests.conftest import Person
 from tests.console.test_access_of_data_pages import operator_client
 from tests.memories.calls import call, search, upload
+from tests.portal.visits import visit
 from tests.resources.forms import files_below, stored_resource
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -81,6 +84,24 @@ def test_a_file_that_was_uploaded_again_is_not_restored(admin_client: Client, al
     answer = admin_client.post(reverse("console:trash-resources"), {"do": "restore", "id": first}, follow=True)
     assert f"contract.txt: The same file was added again as {second}." in answer.content.decode()
     assert Resource.objects.get(pk=first).state == "trashed"
+
+
+def test_an_expired_file_says_so_and_is_left_to_the_user(admin_client: Client, alice: Person, storage: Path) -> None:
+    call(alice, "put", "/users/me/expiry", days={"tag:draft": 1})
+    here, resource_id = visit(alice), upload(alice, tags='["draft"]')["resource_id"]
+    assert "<dt>Expires</dt>" in content(admin_client, f"resources/{resource_id}/")
+    session = Session.objects.get(kind="resource")
+    Session.objects.update(expires_at=timezone.now())
+    lower(alice.user_pk, timezone.now())
+    assert search(alice, scope=["all_user_memory"])["results"] == []
+    assert "contract.txt" in content(admin_client, "trash/?kind=resources&user=alice")
+    answer = admin_client.post(reverse("console:trash-resources"), {"do": "restore", "id": resource_id}, follow=True)
+    assert "contract.txt has expired: the user restores it with a new time." in answer.content.decode()
+    assert Resource.objects.get().state == "trashed"
+    assert here.post(f"/portal/files/{resource_id}/restore").status_code == 302
+    assert search(alice, scope=["all_user_memory"])["results"]
+    session.refresh_from_db()
+    assert (session.state, session.expires_at) == ("live", None)
 
 
 def test_files_are_purged_after_a_preview(admin_client: Client, alice: Person, storage: Path) -> None:
