@@ -128,6 +128,11 @@ class Never(NamedTuple):
         return bool(self.words or self.topics)
 
 
+def has_any(user_pk: UUID) -> bool:
+    """Return True if a person limited what is kept, now or before. One SQL statement."""
+    return Controls.objects.filter(pk=user_pk).exists()
+
+
 def never_of(user_pk: UUID) -> Never:
     """Return what a person wants never remembered. One SQL statement."""
     row = Controls.objects.filter(pk=user_pk).first()

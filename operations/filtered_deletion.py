@@ -25,7 +25,7 @@ from operations import jobs
 from operations.bulk import Target
 from operations.models import Job
 from store import browse, filters, table
-from store.admission import is_never_kept, offer_of
+from store.admission import is_never_kept, kept_reason, offer_of
 from store.browse import Selection
 from store.index import keyword
 from store.models import IndexStatistics, Memory
@@ -162,6 +162,7 @@ def _require_few(chosen: Chosen, rows: Sequence[object]) -> None:
 def _start(chosen: Chosen, rows: Sequence[int], *, reason: str, actor: Actor) -> Job:
     """Delete the memories with these row ids; return the job, which is over if they are few."""
     target = Target(selection=chosen.selection, at=timezone.now(), up_to_row=max(rows, default=0), rows=tuple(rows))
+    reason = kept_reason(chosen.owner.user_pk, reason, is_of_person=False)
     params = {"target": target.as_json(), "reason": reason}
     is_small = len(rows) <= AT_ONCE
     job = jobs.submit("delete", params, actor=actor, total=len(rows), is_for_worker=not is_small)

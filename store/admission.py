@@ -19,6 +19,7 @@ from accounts import controls
 from accounts.controls import Never
 from accounts.models import Controls, Pause
 from core.errors import GatewayError
+from core.ids import parse_session_id
 from core.logs import are_bodies_private
 from core.messages import Translatable as _
 from core.times import to_ms
@@ -161,6 +162,22 @@ def require_correction(user_pk: UUID, offer: Offer, *, is_of_person: bool) -> No
         require_wanted(user_pk, offer)
     else:
         require(user_pk, offer)
+
+
+def kept_reason(user_pk: UUID, reason: str, *, is_of_person: bool) -> str:
+    """Return the reason of a decision, empty if it must not be kept: the decision itself is never refused."""
+    if not reason:
+        return ""
+    try:
+        require_correction(user_pk, Offer("agents", reason), is_of_person=is_of_person)
+    except NotKept:
+        return ""
+    return reason
+
+
+def session_names(session_id: str) -> list[str]:
+    """Return what a session id says besides its kind and its user."""
+    return [rest] if (rest := parse_session_id(session_id).rest) else []
 
 
 def require_wanted(user_pk: UUID, offer: Offer) -> None:

@@ -46,7 +46,7 @@ from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota
 from store import sessions
-from store.admission import Admission, ControlsChanged, Offer, admit, require_unchanged, texts_in
+from store.admission import Admission, ControlsChanged, Offer, admit, require_unchanged, session_names, texts_in
 from store.models import Session, State, owned_by, owner_columns
 from store.port import AddResult, Engine, FileReading, FlushResult, Skipped
 from store.types import KEPT, ContentItem, Message, NewExpiry, Owner, Role
@@ -221,7 +221,7 @@ def _admitted(owner: Owner, command: AddCommand) -> tuple[AddCommand, dict[str, 
 
     A message stays without a refused file, unless nothing else is in it.
     """
-    offers = [_offer(owner, message, command.participants) for message in command.messages]
+    offers = [_offer(owner, message, command) for message in command.messages]
     places = [
         (position, place)
         for position, message in enumerate(command.messages)
@@ -258,14 +258,15 @@ def _admitted(owner: Owner, command: AddCommand) -> tuple[AddCommand, dict[str, 
     return admitted, counts, admission
 
 
-def _offer(owner: Owner, message: NewMessage, participants: Mapping[str, str | None]) -> Offer:
+def _offer(owner: Owner, message: NewMessage, command: AddCommand) -> Offer:
     """Return what a message says; one without text is known by its calls and files."""
     text = "\n".join(part.text for part in message.parts if part.text is not None)
     if not text.strip():
         text = "\n".join([*map(str, message.tool_calls), *(_identity(part) for part in message.parts)])
-    called = message.sender_name or participants.get(message.sender_id)
+    called = message.sender_name or command.participants.get(message.sender_id)
     kept_with_it = [message.tool_calls, message.tags, message.metadata, called]
-    names = [message.tool_call_id, message.sender_id if message.sender_id != owner.user_id else None]
+    sender_id = message.sender_id if message.sender_id != owner.user_id else None
+    names = [message.tool_call_id, sender_id, *session_names(command.session_id)]
     at_ms = message.timestamp_ms if message.has_time else None
     return Offer("chats", text, message.role, at_ms, tuple(texts_in(kept_with_it)), [one for one in names if one])
 

@@ -34,7 +34,7 @@ from memories.services.hygiene import own_data, own_text
 from memories.services.lookup import MemoryRef, require_own_session
 from resources.queries import sessions_in_trash
 from store import browse, derived_memories, expiry, writes
-from store.admission import Offer, require_wanted
+from store.admission import Offer, kept_reason, require_wanted
 from store.ledger import ENDED_FIELDS, EXPIRY
 from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_columns
 from store.search.copies import find_copies
@@ -600,6 +600,7 @@ class _Decider:
         `wanted` has memories by id, or session ids with None. The others are copies of the memory `copies_of`.
         """
         active = _active_tombstones(self.owner, kind, wanted)
+        reason = self._kept(reason)
         missing: list[str] = []
         taken_over: list[Tombstone] = []
         created: list[Tombstone] = []
@@ -674,6 +675,7 @@ class _Decider:
     ) -> list[tuple[StoredMemory, Override, int]]:
         """Apply wordings as the next revisions. Return each memory's override and the number of its last revision."""
         active = self.overrides([memory for memory, _ in wanted])
+        reason = self._kept(reason)
         overridden: list[tuple[StoredMemory, Override, int]] = []
         created, edited, revisions, wordings = [], [], [], {}
         for memory, wording in wanted:
@@ -723,6 +725,11 @@ class _Decider:
         record(self.actor, "memory.restore", memory.memory_id, user_id=self.owner.user_id, detail=detail)
         publish("memory.restored", self.owner.user_pk, **self.owner.scope, memory_ids=[memory.memory_id])
         return True
+
+    def _kept(self, reason: str) -> str:
+        """Return the reason, empty if the person's controls do not let the actor write it."""
+        is_of_agent = self.actor.kind in {AuditEvent.ActorKind.KEY, AuditEvent.ActorKind.TOKEN}
+        return kept_reason(self.owner.user_pk, reason, is_of_person=not is_of_agent)
 
     def _replace(self, wordings: Mapping[str, Wording]) -> None:
         if wordings:

@@ -32,7 +32,7 @@ from memories.services.hygiene import is_visible, own_data, own_text
 from memories.services.lookup import MemoryRef, require_open, require_own_session
 from memories.services.zones import offset_of, zone_of_user
 from store import browse, expiry, sessions, writes
-from store.admission import ControlsChanged, Offer, require, require_unchanged, texts_in
+from store.admission import ControlsChanged, Offer, require, require_unchanged, session_names, texts_in
 from store.categories import CATEGORIES, TABS, tab_of
 from store.cover import is_attached
 from store.derived_memories import queue_comparison
@@ -88,7 +88,8 @@ class NewFact:
         """Return what the fact says, for the user's controls."""
         at_ms = to_ms(self.created_at) if self.created_at else None
         kept_with_it = [self.tags, self.metadata, self.external_id]
-        return Offer("agents", self.text, at_ms=at_ms, others=tuple(texts_in(kept_with_it)), names=[self.agent_id])
+        names = [self.agent_id, *session_names(self.session_id)]
+        return Offer("agents", self.text, at_ms=at_ms, others=tuple(texts_in(kept_with_it)), names=names)
 
     @property
     def labels(self) -> dict[str, Any]:

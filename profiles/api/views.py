@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import orjson
@@ -23,8 +24,9 @@ from accounts.api.preconditions import conditional, not_modified
 from accounts.api.schemas import AuthenticatedQuery
 from accounts.audit import Actor
 from accounts.bound_keys import agent_of
+from accounts.controls import has_any
 from accounts.models import IdempotencyKey
-from accounts.scopes import DECIDE, SEARCH
+from accounts.scopes import ACCOUNT, DECIDE, SEARCH
 from core.errors import NotFound
 from core.messages import Translatable as _
 from core.preconditions import preconditions_of
@@ -36,6 +38,7 @@ from profiles.api import schemas
 from profiles.documents import Document
 from profiles.models import ProfileRevision
 from profiles.schemas import MODELS, Content, Kind, json_schema
+from store.admission import Offer, require_correction, texts_in
 
 MAX_BODY_BYTES = 1_000_000
 KIND = path_parameter("kind", schemas.KindOfDocument)
@@ -75,6 +78,7 @@ class _DocumentViewSet(_MemoriesViewSet):
         """Replace the document. The former version stays in its history."""
         body = parse(self.body, request.data)
         terms = _terms(request, body.agent_id)
+        _require_kept(request, self.kind, body.content)
         return _document_response(services.write(caller(request).user_pk, self.kind, body.content, **terms))
 
     @conditional
@@ -82,6 +86,7 @@ class _DocumentViewSet(_MemoriesViewSet):
         """Change some fields of the document. The former version stays in its history."""
         body, user_pk = parse(self.patch_body, request.data), caller(request).user_pk
         terms = _terms(request, body.agent_id)
+        _require_kept(request, self.kind, body.content)
         document = services.patch(user_pk, self.kind, body.content, merge_lists=body.merge_lists, **terms)
         return _document_response(document)
 
@@ -179,6 +184,8 @@ class MemoriesViewSet(_MemoriesViewSet):
     def restore(self, request: Request, kind: str, version: int) -> HttpResponse:
         """Make a former version of a document the current one, as a new version."""
         parse(schemas.RestoreBody, request.data)
+        former = services.revision(caller(request).user_pk, _kind(kind), version)
+        _require_kept(request, _kind(kind), former.content)
         restored = services.restore(caller(request).user_pk, _kind(kind), version, **_terms(request))
         return _document_response(restored)
 
@@ -232,6 +239,17 @@ def _terms(request: Request, agent_id: str | None = None) -> services.Terms:
         "if_match": conditions.if_match,
         "if_none_match": conditions.if_none_match,
     }
+
+
+def _require_kept(request: Request, kind: Kind, content: Content | Mapping[str, Any]) -> None:
+    """Raise `NotKept` if the person's controls refuse a text that the document does not have yet."""
+    principal = caller(request)
+    if not has_any(principal.user_pk):
+        return
+    given = content.model_dump() if isinstance(content, Content) else content
+    known = set(texts_in(services.read(principal.user_pk, kind).content.model_dump()))
+    if new := [text for text in texts_in(given) if text not in known]:
+        require_correction(principal.user_pk, Offer("agents", others=new), is_of_person=ACCOUNT in principal.scopes)
 
 
 def _document_response(document: Document) -> HttpResponse:

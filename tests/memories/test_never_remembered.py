@@ -18,7 +18,7 @@ from accounts.audit import Actor
 from accounts.models import AuditEvent, Controls, IdempotencyKey
 from accounts.services import issue_key
 from console.queries import original_text, originals
-from memories.models import LoggedSearch, Override
+from memories.models import LoggedSearch, Override, Tombstone
 from memories.services import search_log
 from resources.models import Attachment, Resource
 from store.admission import Offer, admit
@@ -324,3 +324,22 @@ def test_the_rule_costs_users_without_it_one_statement(alice: Person, django_ass
     never(alice, topics=["health"])
     with django_assert_num_queries(3):
         assert admit(alice.user_pk, [Offer("chats", "I am allergic", "user")]).refused == {0: "never"}
+
+
+def test_names_of_sessions_reasons_and_profiles_let_no_word_in(alice: Person) -> None:
+    say(alice, "chat:c1", "I like tea.")
+    never(alice, WORD, topics=["health"])
+    for session_id in (f"chat:{WORD}-2", f"Trip{WORD.capitalize()}"):
+        answer = call(alice, "post", "/memories/add", session_id=session_id, messages=messages("Hello there."))
+        assert answer["refused"] == {"never": 1}
+        assert call(alice, "post", "/memories", text="Hello there.", session_id=session_id)["action"] == "refused"
+    assert call(alice, "post", "/memories/add", session_id="chat:health", messages=messages("Hello."))["stored"] == 1
+    memory_id = Memory.objects.values_list("memory_id", flat=True).get(text="I like tea.")
+    call(alice, "delete", f"/memories/{memory_id}", reason=f"Not {WORD}.")
+    assert Tombstone.objects.get().reason == ""
+    for content in ({"occupation": f"Guide in {WORD}"}, {"interests": ["I am allergic to nuts."]}):
+        for method in ("put", "patch"):
+            call(alice, method, "/api/v1/memories/user", status=403, content=content)
+    call(alice, "patch", "/api/v1/memories/user", content={"occupation": "Guide"})
+    never(alice, WORD, "Guide", topics=["health"])
+    call(alice, "put", "/api/v1/memories/user", content={"occupation": "Guide"})

@@ -22,7 +22,7 @@ from agents.rpc import memory_admin
 from core.errors import InvalidInput
 from core.times import to_ms
 from engines.embedded.extraction import due_extractions
-from memories.models import LoggedSearch
+from memories.models import LoggedSearch, Tombstone
 from memories.services import add as add_service
 from memories.services import search_log
 from operations.archives.import_ import import_archive
@@ -33,6 +33,7 @@ from store.vectors import fill
 from tests.agents.mcp.test_tools import Agent
 from tests.conftest import Person
 from tests.memories.calls import call, say
+from tests.memories.test_incognito import words_in_tables
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -295,3 +296,34 @@ def test_a_pause_between_admission_and_storing_refuses(alice: Person, monkeypatc
         resume(alice)
         assert add(alice, said)["refused"] == {"paused": 1}, "its digest is known"
         assert texts() == []
+
+
+@pytest.mark.parametrize("granted", [["search", "decide"], None])
+def test_the_person_edits_a_profile_during_a_pause_and_an_agent_does_not(alice: Person, granted: Any) -> None:
+    call(alice, "put", "/api/v1/memories/user", content={"occupation": "Gardener"})
+    pause(alice)
+    key = services.issue_key(alice.user_pk, actor=ACTOR, granted=granted).plaintext
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    change = client.patch("/api/v1/memories/user", {"content": {"occupation": WORD}}, "application/json")
+    same = client.put("/api/v1/memories/user", {"content": {"occupation": WORD}}, "application/json")
+    assert {change.status_code, same.status_code} == {403 if granted else 200}
+    occupation = alice.client.get("/api/v1/memories/user").json()["occupation"]
+    assert (occupation == WORD) is (granted is None)
+    restored = client.post("/api/v1/memories/user/restore/1", {}, "application/json")
+    assert restored.status_code == 200, restored.content  # for an agent it has nothing new
+
+
+def test_reasons_of_keys_are_not_kept_during_a_pause(alice: Person) -> None:
+    say(alice, "chat:c1", "I like tea.", "I like coffee.", "I like cocoa.")
+    pause(alice)
+    tea, *_others = Memory.objects.order_by("pk").values_list("memory_id", flat=True)
+    call(alice, "delete", f"/memories/{tea}", reason=f"Lives in {WORD}.")
+    call(alice, "delete", "/sessions/chat:c1", reason=f"Lives in {WORD}.")
+    assert WORD not in str(list(Tombstone.objects.values_list("reason", flat=True)))
+    resume(alice)
+    say(alice, "chat:c2", "I like water.")
+    pause(alice)
+    chosen = {"filters": {"session_id": "chat:c2"}, "reason": f"Lives in {WORD}."}
+    count = call(alice, "post", "/memories/delete", **chosen, dry_run=True)["count"]
+    call(alice, "post", "/memories/delete", **chosen, expected_count=count)
+    assert WORD not in words_in_tables()

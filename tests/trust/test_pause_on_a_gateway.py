@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 from collections.abc import Callable, Iterator
@@ -20,16 +21,23 @@ WORD: Final = "quokkasunset"
 """A word of everything that is sent during the pause, in no other text."""
 INCOGNITO_WORD: Final = "numbatmorning"
 WRITES: Final = {
-    "add": 350,
-    "flush": 100,
+    "add": 330,
+    "add file": 30,
+    "flush": 50,
     "fact": 100,
     "bulk": 40,
     "upload": 60,
     "external": 60,
     "tool": 100,
     "mcp store": 70,
-    "mcp add": 70,
+    "mcp add": 40,
+    "mcp profile": 20,
+    "profile": 20,
+    "correction": 20,
+    "labels": 10,
 }
+REFUSED: Final = frozenset({"upload", "external", "profile", "correction", "labels"})
+"""The writes whose answer is 403."""
 RPC_WRITES: Final = 50
 _numbers = itertools.count()
 
@@ -38,13 +46,15 @@ class Person:
     """A user of the gateway who writes over every interface."""
 
     def __init__(self, server: RunningServer) -> None:
-        self.server = server
+        self.server, self.memory_id = server, ""
         self.http = requests.Session()
         self.http.trust_env = False
         answer = self.http.post(f"{server.url}/users", json={"user_id": "ann"}, headers=APPLICATION, timeout=60)
         self.http.headers["Authorization"] = f"Bearer {answer.json()['user_key']}"
         controls = self.send("POST", "/users/me/keys", json={"scopes": ["controls"]}).json()["user_key"]
         self.controls = {"Authorization": f"Bearer {controls}"}
+        agent = self.send("POST", "/users/me/keys", json={"scopes": ["search", "decide"]}).json()["user_key"]
+        self.agent = {"Authorization": f"Bearer {agent}"}
 
     def send(self, method: str, path: str, **options: Any) -> requests.Response:
         return self.http.request(method, f"{self.server.url}{path}", timeout=120, **options)
@@ -63,6 +73,9 @@ class Person:
         text, session_id = f"My {WORD} number {number} is as secret as a diary.", f"chat:{number % 7}"
         said = [{"role": "user", "content": text}]
         file = {"file": (f"{WORD}-{number}.txt", text.encode())}
+        data = base64.b64encode(text.encode()).decode()
+        inline = {"type": "doc", "name": f"{WORD}.txt", "ext": "txt", "base64": data}
+        profile, memory = {"content": {"occupation": text}}, f"/memories/{self.memory_id}"
         external = {"source_uri": f"https://example.com/{WORD}/{number}.txt", "filename": f"{WORD}.txt"}
         calls: dict[str, Callable[[], requests.Response]] = {
             "add": lambda: self.add(session_id, *said, {"role": "assistant", "content": text}),
@@ -76,6 +89,11 @@ class Person:
             "tool": lambda: self.send("POST", "/tools/invoke", json={"tool": "memory_store", "args": {"text": text}}),
             "mcp store": lambda: self.mcp("memory_store", text=text),
             "mcp add": lambda: self.mcp("session_add", session_id=session_id, messages=said),
+            "add file": lambda: self.add(session_id, {"role": "user", "content": [inline]}),
+            "mcp profile": lambda: self.mcp("profile_update", kind="user", **profile),
+            "profile": lambda: self.send("PATCH", "/api/v1/memories/user", json=profile, headers=self.agent),
+            "correction": lambda: self.send("PATCH", memory, json={"override_text": text}, headers=self.agent),
+            "labels": lambda: self.send("PATCH", memory, json={"tags": [WORD]}, headers=self.agent),
         }
         return calls[how]()
 
@@ -116,6 +134,7 @@ def count(server: RunningServer, table: str, condition: str = "1 = 1") -> int:
 def test_a_pause_keeps_nothing_and_nothing_comes_back(person: Person, remote: StubUpstream, tmp_path: Path) -> None:
     server = person.server
     assert person.add("chat:0", {"role": "user", "content": "I like tea with milk."}).json()["stored"] == 1
+    person.memory_id = person.send("GET", "/memories").json()["memories"][0]["id"]
     token = server.manage("issue_token", "panel", "--user", "ann").stdout.split()[-1]
     wait_until(lambda: sent(remote, "I like tea") == 1)
     paused = person.send(
@@ -128,7 +147,7 @@ def test_a_pause_keeps_nothing_and_nothing_comes_back(person: Person, remote: St
     for how, number in WRITES.items():
         for _ in range(number):
             answer = person.write(how)
-            assert answer.status_code == (403 if how in {"upload", "external"} else 200), (how, answer.text)
+            assert answer.status_code == (403 if how in REFUSED else 200), (how, answer.text)
             assert "paused" in answer.text
             writes += 1
     with connected(server, token) as rpc:
@@ -142,6 +161,9 @@ def test_a_pause_keeps_nothing_and_nothing_comes_back(person: Person, remote: St
     source.write_text(json.dumps({"results": [{"id": "1", "memory": f"Imported {WORD}."}]}))
     imported = server.manage("import_from", "mem0", str(source), "--user", "ann", "--apply")
     assert imported.returncode
+    reason = {"reason": f"The {WORD} is why."}
+    assert person.send("DELETE", f"/memories/{person.memory_id}", json=reason).ok
+    assert person.send("POST", f"/memories/{person.memory_id}/restore", json={}).ok
     search = {"query": f"What about {WORD}?", "scope": ["all_user_memory"]}
     assert person.send("POST", "/memories/search", json=search).ok
     assert writes == 1000
@@ -152,7 +174,8 @@ def test_a_pause_keeps_nothing_and_nothing_comes_back(person: Person, remote: St
 
     resume(server.url, "ann")
     transcript = [
-        {"role": "user", "content": f"My {WORD} number {number} is as secret as a diary."} for number in range(350)
+        {"role": "user", "content": f"My {WORD} number {number} is as secret as a diary."}
+        for number in range(WRITES["add"])
     ]
     for at_ms in (None, began_ms + 1000, began_ms + 10**8):
         times = [{} if at_ms is None else {"timestamp": at_ms + number} for number in range(len(transcript))]
