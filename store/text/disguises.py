@@ -1,11 +1,13 @@
-"""Read words that are written so that a list misses them: with letters apart, of another script, or with added marks.
+"""Read words that are written so that a list misses them.
 
-Texts with such words have further readings. Digits and signs for letters ("v0dka") are not read.
+Their letters stand apart, are of another script, have added marks, or are digits and signs ("v0dk@"). Texts with such
+words have further readings.
 """
 
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice, product
 from typing import Final
 
 from core.lookalikes import LIKE_LATIN, LOOKALIKES
@@ -29,6 +31,19 @@ _CHARACTERS_APART = lazy_pattern(
 )
 _WORD = lazy_pattern(f"{_LETTER}+")
 _LATIN = lazy_pattern("[A-Za-z]")
+_CYRILLIC = lazy_pattern("[\u0400-\u04ff]")
+_WITH_DIGITS = lazy_pattern(
+    r"(?<![\w@$€£])(?=[\w@$€£|!+]*[^\W\d_])(?=[\w@$€£|!+]*[\d@$€£|!+])[\w@$€£|!+]{2,40}(?<![|!+])"
+)
+_AMOUNT = lazy_pattern(
+    r"[$€£+]?\d+(?:st|nd|rd|th|s|k|m|am|pm|kg|km|cm|mm|g|h|min|gb|mb|x|d|p|uhr|er)?[$€£+]?", re.IGNORECASE
+)
+_SIGNS: Final = {
+    "0": "o", "1": "il", "2": "z", "3": "e", "4": "a", "5": "s", "6": "gb", "7": "t", "8": "b", "9": "g",
+    "@": "a", "$": "s", "€": "e", "£": "l", "|": "li", "!": "il", "+": "t",
+}  # fmt: skip
+_CYRILLIC_SIGNS: Final = {"0": "о", "3": "зе", "4": "ча", "6": "б", "@": "а"}
+_MAX_WRITINGS: Final = 16
 _NAMED = lazy_pattern(
     r"LATIN (?:LETTER SMALL CAPITAL|(?:SMALL|CAPITAL) LETTER(?: SCRIPT| DOTLESS| OPEN)?) ([A-Z])(?: WITH .*)?"
     r"|NEGATIVE (?:CIRCLED|SQUARED) LATIN CAPITAL LETTER ([A-Z])"
@@ -62,7 +77,8 @@ def readings(text: str) -> list[str]:
             plain = _MARKS.sub("", unicodedata.normalize("NFKC", plain))
             plain = _CHARACTERS_APART.sub(lambda run: _GAP.sub("", run[0]), plain)
         plain = _APART.sub(_together, plain)
-        found += [plain, *_of_one_script(plain)]
+        for spelled in dict.fromkeys((plain, _WITH_DIGITS.sub(_with_letters, plain))):
+            found += [spelled, *_of_one_script(spelled)]
     return [one for one in dict.fromkeys(found) if one != text]
 
 
@@ -84,6 +100,15 @@ def _together(run: re.Match[str]) -> str:
         words, tail = f"{letters[0]} {words[1:]}", letters[1:]
     heads = [one[:-1] for one in (letters, tail) if one[-1] in "IiAa"]
     return " ".join(dict.fromkeys([words, letters, tail, *heads]))
+
+
+def _with_letters(word: re.Match[str]) -> str:
+    """Return what a word may say whose digits and signs stand for letters; a number with its unit stays."""
+    if _AMOUNT.fullmatch(word[0]):
+        return word[0]
+    signs = _SIGNS | _CYRILLIC_SIGNS if _CYRILLIC.search(word[0]) else _SIGNS
+    writings = product(*(signs.get(char, char) for char in word[0]))
+    return " ".join("".join(writing) for writing in islice(writings, _MAX_WRITINGS))
 
 
 def _of_one_script(text: str) -> Iterator[str]:
