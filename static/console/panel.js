@@ -295,6 +295,42 @@
     palette.addEventListener('click', (e) => { if (e.target === palette) palette.close(); });
   }
 
+  // The pane beside a list of memories: what is saved there is marked in the list, which stays as it is
+  const pane = one('[data-pane]');
+  if (pane) {
+    const rowOf = (number) => one(`[data-peek="${number}"]`)?.closest('[data-row]');
+    const close = () => {
+      const row = one('[data-row].is-open');
+      pane.hidden = true;
+      row?.classList.remove('is-open');
+      one('[data-peek]', row ?? undefined)?.focus();
+    };
+    document.addEventListener('htmx:after:swap', (e) => {
+      const {ctx} = e.detail;
+      if (ctx.target !== one('#mg-pane')) return;
+      const shown = one('[data-shown]', pane)?.dataset.shown;
+      if (!shown) { location.assign(ctx.response.raw.url); return; }  // another page, such as the sign-in
+      const [, changed] = ctx.request.method === 'POST' && ctx.response.raw.redirected ? ctx.request.action.match(/\/m\/(\d+)\//) ?? [] : [];
+      if (changed) rowOf(changed)?.classList.add('is-done');
+      one('[data-row].is-open')?.classList.remove('is-open');
+      rowOf(shown)?.classList.add('is-open');
+      rowOf(shown)?.scrollIntoView({block: 'nearest'});
+      pane.hidden = false;
+      pane.scrollTop = 0;
+      (one('textarea', pane) ?? one('h2', pane)).focus({preventScroll: true});
+    });
+    let isChanged = false;
+    pane.addEventListener('input', () => { isChanged = true; });
+    document.addEventListener('htmx:before:request', (e) => {
+      const {ctx} = e.detail;
+      if (ctx.target === one('#mg-pane') && ctx.request.method === 'GET' && isChanged && !confirm(pane.dataset.pane)) e.preventDefault();
+      else isChanged = false;
+    });
+    window.addEventListener('beforeunload', (e) => { if (isChanged && !pane.hidden) e.preventDefault(); });
+    one('[data-close]', pane).addEventListener('click', close);
+    pane.addEventListener('keydown', (e) => { if (e.key === 'Escape') close(); });
+  }
+
   // Keyboard shortcuts. They can be disabled (WCAG 2.1.4); the setting is stored in this browser
   const dialog = one('#mg-keys'), keysBox = one('#mg-keys-on');
   const keysOn = () => localStorage.getItem('mg.keys') !== 'off';
@@ -334,9 +370,10 @@
     else if (e.key === 'k') move(-1);
     else if (e.key === 'x' && row) one('input[name="id"]', row)?.click();
     else if (e.key === 'o' && row) one('a', row).click();
+    else if (e.key === 'p' && row) one('[data-peek]', row)?.click();
     else if (e.key === 'e') edit(row);
     else if (e.key === '#' && row) discard(row);
-    else if (e.key === 'u') all('.mg-crumbs a').at(-1)?.click();
+    else if (e.key === 'u') all('.mg-crumbs > a').at(-1)?.click();
     went = e.key === 'g';
   });
 }
