@@ -29,6 +29,7 @@ from accounts.models import (
     OAuthConnection,
     OAuthToken,
     OperatorIdentity,
+    OperatorTenant,
     Pause,
     PortalLink,
     RefusedMessage,
@@ -101,6 +102,13 @@ class OperatorIdentityAdmin(ReadOnlyAdmin):
     list_filter = ("created_at",)
     list_select_related = ("operator",)
     search_fields = ("operator__username__exact", "subject__exact")
+
+
+@admin.register(OperatorTenant)
+class OperatorTenantAdmin(ReadOnlyAdmin):
+    list_display = ("operator", "tenant")
+    list_filter = ("tenant",)
+    list_select_related = ("operator",)
 
 
 @admin.register(SavedView)

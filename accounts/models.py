@@ -178,6 +178,23 @@ class SavedView(CheckedModel):
         return self.name
 
 
+class OperatorTenant(CheckedModel):
+    """A tenant whose users an operator may see. Operators without any see all users; see `accounts.tenants`."""
+
+    operator = models.ForeignKey(User, models.CASCADE, verbose_name=_("operator"), related_name="tenants")
+    tenant = models.CharField(_("tenant"), max_length=MAX_TENANT_CHARS)
+
+    class Meta:
+        verbose_name = _("tenant of an operator")
+        verbose_name_plural = _("tenants of operators")
+        ordering = ("operator", "tenant")
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint(fields=["operator", "tenant"], name="tenant_of_operator")]
+
+    def __str__(self) -> str:
+        return self.tenant
+
+
 class IdempotencyKey(Leased):
     """An `Idempotency-Key` of a user, and the result of its request: ids, counts and states, without texts.
 

@@ -17,7 +17,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from accounts import expiry, scopes
+from accounts import expiry, scopes, tenants
 from accounts.audit import Actor, record, record_counted
 from accounts.models import MemoryUser, OAuthConnection, Principal, RpcToken, UserKey
 from core.crypto import Purpose, Undecryptable
@@ -257,8 +257,10 @@ def keys_of(user_pk: UUID) -> QuerySet[UserKey]:
 
 
 def active_users() -> QuerySet[MemoryUser]:
-    """Return the users except those being erased."""
-    return MemoryUser.objects.exclude(user_id__startswith=ERASED_PREFIX, user_id__regex=ERASED_ID)
+    """Return the users except those being erased, for an operator limited to tenants theirs."""
+    return tenants.reachable(
+        MemoryUser.objects.exclude(user_id__startswith=ERASED_PREFIX, user_id__regex=ERASED_ID), ""
+    )
 
 
 def with_live_keys(users: QuerySet[MemoryUser]) -> QuerySet[MemoryUser]:

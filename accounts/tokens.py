@@ -191,9 +191,10 @@ def is_live_token() -> Q:
     """Return the condition that a token is live.
 
     An operator's token also ends when the operator may not sign in, and rests while the identity provider does not
-    confirm the operator.
+    confirm the operator, or while the operator is limited to tenants, because it sees all users.
     """
     may_sign_in = Q(operator__is_active=True, operator__is_staff=True, operator__identity__ended_at__isnull=True)
+    may_sign_in &= Q(operator__tenants__isnull=True)
     return live_key_condition() & (Q(user__isnull=False) | may_sign_in)
 
 

@@ -2,30 +2,39 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Final
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, Final, Literal
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import Permission
 from django.contrib.messages.storage.cookie import CookieStorage
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render as render_template
-from django.urls import get_script_prefix, reverse
+from django.urls import get_script_prefix, resolve, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from accounts import tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
+from accounts.models import MemoryUser
 from console import queries
 from console.filters import Filters
-from core.errors import GatewayError
+from core.errors import GatewayError, NotFound, existing
 from core.logs import request_id
 from core.persistence.database_errors import database_errors
 from core.persistence.sql import fail_fast_writes
 from core.rest import Forbidden, problem_headers
+from memories.models import LoggedSearch
+from operations.models import Job
+from resources.models import Resource
+from store.models import Memory
 from store.types import StoredMemory
+from webhooks.models import Webhook
 
 View = Callable[..., HttpResponseBase]
 VIEW, ADD, CHANGE, DELETE = (f"store.{verb}_memory" for verb in ("view", "add", "change", "delete"))
@@ -34,8 +43,22 @@ MAX_WAIT_SECONDS: Final = 4.0
 """A page waits so long for a locked database, then it says so."""
 
 
-def page(permission: str, *methods: str) -> Callable[[View], View]:
+Reach = Literal["", "lists", "user", "memory", "resource", "search", "webhook", "job"]
+_SUBJECTS: Final[Mapping[str, tuple[type[Model], str, str]]] = {
+    "user": (MemoryUser, "pk", ""),
+    "memory": (Memory, "row", "user"),
+    "resource": (Resource, "resource_id", "user"),
+    "search": (LoggedSearch, "pk", "user"),
+    "webhook": (Webhook, "pk", "user"),
+}
+"""The model of each kind of page, the part of its address that is the key, and the path to the user."""
+
+
+def page(permission: str, *methods: str, reach: Reach = "") -> Callable[[View], View]:
     """Decorate a view of the panel. It accepts only GET unless `methods` are given. "" is a page of every operator.
+
+    `reach` opens it to operators who are limited to tenants: `lists` shows only what `accounts.tenants` lets them see,
+    the others are pages of one object, which is absent for them if its user is. Without it they are refused.
 
     Without a session, the sign-in page is shown; without the permission, a page that names it. A `GatewayError` of the
     view becomes an error page with its status.
@@ -55,8 +78,11 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
                     or (reverse("console:dashboard") if request.user.has_perm(VIEW) else ""),
                 }
                 return render(request, "console/refused.html", context, status=403)
+            limit = tenants.of_request(request)
             try:
-                with database_errors(), _short_wait(request):
+                with database_errors(), _short_wait(request), tenants.limited_to(limit):
+                    if limit is not None:
+                        _require_reachable(request, reach, kwargs)
                     response = allowed(request, *args, **kwargs)
             except GatewayError as error:
                 return _error_page(request, error)
@@ -68,9 +94,36 @@ def page(permission: str, *methods: str) -> Callable[[View], View]:
             explanation["Allow"] = response["Allow"]
             return explanation
 
-        return _with_notice_of_lost_form(admin.site.admin_view(guarded))
+        view_of_panel = _with_notice_of_lost_form(admin.site.admin_view(guarded))
+        view_of_panel.reach = reach  # type: ignore[attr-defined]
+        return view_of_panel
 
     return decorate
+
+
+def _require_reachable(request: HttpRequest, reach: Reach, kwargs: Mapping[str, Any]) -> None:
+    """Check that an operator who is limited to tenants may open a page. Raises: `Forbidden`, `NotFound`."""
+    if not reach:
+        raise Forbidden(_("This page shows all tenants, and your account is limited to some."))
+    found: QuerySet[Any]
+    if reach == "job":
+        with suppress(ValidationError):
+            found = Job.objects.filter(pk=kwargs["job"], actor_kind="operator", actor=request.user.get_username())
+            if found.exists():
+                return
+        raise NotFound(_("There is no such job."))
+    if reach in _SUBJECTS:
+        model, name, path = _SUBJECTS[reach]
+        found = model._default_manager.filter(pk__in=queries.without_nul([str(kwargs[name])]))  # noqa: SLF001
+        existing(tenants.reachable(found, path), _("There is no such page."))
+
+
+def is_open_to(request: HttpRequest, url_name: str) -> bool:
+    """Return False for a page that refuses the operator because of a limit to tenants."""
+    if tenants.of_request(request) is None:
+        return True
+    view = resolve(reverse(url_name)).func
+    return bool(getattr(view, "reach", ""))
 
 
 def _short_wait(request: HttpRequest) -> AbstractContextManager[None]:

@@ -52,6 +52,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "operator.create": _("Created an operator"),
     "operator.delete": _("Deleted an operator"),
     "operator.fail_sign_in": _("Failed to sign in"),
+    "operator.limit": _("Limited an operator to tenants"),
     "operator.lock_out": _("Locked sign-in"),
     "operator.refuse": _("Refused a sign-in"),
     "operator.reset_password": _("Reset a password"),

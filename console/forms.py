@@ -1,5 +1,6 @@
 """Forms that operators fill in, and the base class of the panel's forms."""
 
+import re
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
@@ -416,7 +417,17 @@ class RoleField(GroupField):
 
 class OperatorForm(PanelForm):
     role = RoleField()
+    tenants = forms.CharField(
+        label=_("Only tenants"), max_length=2_000, required=False,
+        help_text=_("Separated by commas. Empty: all users. A limited operator sees and changes users of these only."),
+    )  # fmt: skip
     is_active = forms.BooleanField(label=_("May sign in"), required=False)
+
+    def clean_tenants(self) -> list[str]:
+        names = [name for one in self.cleaned_data["tenants"].split(",") if (name := one.strip())]
+        if any(len(name) > MAX_TENANT_CHARS or not re.fullmatch(TENANT_PATTERN, name) for name in names):
+            raise ValidationError(_("A tenant has at most 64 letters, digits and the signs _ . @ + -"))
+        return names
 
 
 class NewOperatorForm(PanelForm):

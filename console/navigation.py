@@ -7,7 +7,8 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from console import queries
+from accounts import tenants
+from console import access, queries
 from remote.queries import is_used
 
 # Pages of the Django admin in the panel's frame.
@@ -77,7 +78,7 @@ def sections(request: HttpRequest) -> list[dict[str, Any]]:
                 "icon": item.icon,
                 "url": reverse(item.name),
                 "is_here": any(current == name or current.startswith(f"{name}-") for name in (item.name, *item.also)),
-                "count": queries.failures_waiting() if item.name == "console:resources" else 0,
+                "count": _failures(request) if item.name == "console:resources" else 0,
             }
             for item in items
             if (not item.permission or request.user.has_perm(item.permission)) and _is_shown(request, item)
@@ -87,8 +88,15 @@ def sections(request: HttpRequest) -> list[dict[str, Any]]:
     return found
 
 
+def _failures(request: HttpRequest) -> int:
+    with tenants.limited_to(tenants.of_request(request)):
+        return queries.failures_waiting()
+
+
 def _is_shown(request: HttpRequest, item: Item) -> bool:
-    """Return False for the page of the remote where none was ever attached, and for others' Django admin."""
+    """Return False for a page that is closed to the operator, and for that of the remote where none was attached."""
+    if not access.is_open_to(request, item.name):
+        return False
     if item.name == "admin:index":
         return request.user.is_superuser
     return item.name != "console:remote" or is_used()

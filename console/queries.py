@@ -29,6 +29,7 @@ from django.db.models import (
 )  # fmt: skip
 from django.db.models.functions import Cast, RowNumber, Substr
 
+from accounts import tenants
 from accounts.credential_names import credential_names, credentials_named
 from accounts.models import AuditEvent, AuditSubject, MemoryUser, UserKey
 from core.ids import parse_session_id, user_id_form
@@ -71,11 +72,15 @@ def narrowed(rows: QuerySet[_Row], **conditions: object) -> QuerySet[_Row]:
     return rows.filter(**{name: value for name, value in conditions.items() if value})
 
 
+def reachable_users() -> QuerySet[MemoryUser]:
+    return tenants.reachable(MemoryUser.objects.all(), "")
+
+
 def user_pk(user_id: str) -> UUID | None:
     """Return the primary key of a user, None for an unknown or empty user id."""
     if not user_id:
         return None
-    return MemoryUser.objects.filter(user_id=user_id_form(user_id)).values_list("pk", flat=True).first()
+    return reachable_users().filter(user_id=user_id_form(user_id)).values_list("pk", flat=True).first()
 
 
 def find_user(id_or_key: str) -> tuple[UUID, str] | None:
@@ -83,13 +88,13 @@ def find_user(id_or_key: str) -> tuple[UUID, str] | None:
     condition = Q(user_id=user_id_form(id_or_key))
     with suppress(ValueError):
         condition |= Q(pk=UUID(id_or_key))
-    return MemoryUser.objects.filter(condition).values_list("pk", "user_id").first()
+    return reachable_users().filter(condition).values_list("pk", "user_id").first()
 
 
 def users_by_key(keys: Iterable[str]) -> list[str]:
     """Return the user ids of primary keys in text form; those of erased users, and empty ones, are missing."""
     wanted = set(keys) - {""}
-    return list(MemoryUser.objects.filter(pk__in=wanted).values_list("user_id", flat=True)) if wanted else []
+    return list(reachable_users().filter(pk__in=wanted).values_list("user_id", flat=True)) if wanted else []
 
 
 class People(NamedTuple):
@@ -264,8 +269,13 @@ def session_titles(sessions: Collection[Session]) -> dict[int, str]:
     return titles | {ids[resource_id]: filename for resource_id, filename in files}
 
 
+def waiting() -> QuerySet[Resource]:
+    """Return the failed files that wait for an operator."""
+    return tenants.reachable(waiting_for_operator())
+
+
 def failures_waiting() -> int:
-    return waiting_for_operator().count()
+    return waiting().count()
 
 
 def resources_by_status(resources: QuerySet[Resource]) -> dict[str, int]:
@@ -276,12 +286,12 @@ def resources_by_status(resources: QuerySet[Resource]) -> dict[str, int]:
 
 def failure_causes() -> list[dict[str, Any]]:
     """Return the most frequent error messages, each with its key in addresses and some file names. Two statements."""
-    groups = waiting_for_operator().order_by().values_list("error_message")
+    groups = waiting().order_by().values_list("error_message")
     counted = groups.annotate(count=Count("pk"), last=Max("updated_at"))
     found = list(counted.order_by("-count", "error_message")[:MAX_CAUSES])
     names: defaultdict[str, list[str]] = defaultdict(list)
     if found:
-        failed = waiting_for_operator().filter(error_message__in=[message for message, *_rest in found])
+        failed = waiting().filter(error_message__in=[message for message, *_rest in found])
         for message, name in failed.order_by("-updated_at").values_list("error_message", "filename")[:MAX_NAMES]:
             names[message].append(name)
     return [
@@ -299,7 +309,7 @@ def failure_causes() -> list[dict[str, Any]]:
 
 def failed_with_cause(key: str) -> QuerySet[Resource]:
     """Return the failed files whose error message has this key. Two statements."""
-    failed = waiting_for_operator()
+    failed = waiting()
     messages = failed.order_by().values_list("error_message", flat=True).distinct()
     return failed.filter(error_message__in=[message for message in messages if cause_key(message) == key])
 
@@ -329,5 +339,5 @@ def imitations(user_ids: Iterable[str]) -> dict[str, str]:
     plain = {user_id: form for user_id in user_ids if (form := plain_form(user_id)) != user_id}
     if not plain:
         return {}
-    known = set(MemoryUser.objects.filter(user_id__in=plain.values()).values_list("user_id", flat=True))
+    known = set(reachable_users().filter(user_id__in=plain.values()).values_list("user_id", flat=True))
     return {user_id: form for user_id, form in plain.items() if form in known}

@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from accounts import tenants
 from accounts.models import SavedView
 from console.filters import Filters, ListFilters, ResourceFilters, SearchFilters, UserFilters
 
@@ -54,7 +55,9 @@ def views_of(request: HttpRequest) -> list[SavedView]:
     found: list[SavedView] | None = getattr(request, "saved_views", None)
     if found is None:
         pages = [page for page, permission in PERMISSIONS.items() if request.user.has_perm(permission)]
-        visible = Q(operator=request.user.pk) | Q(is_shared=True)
+        visible = Q(operator=request.user.pk)
+        if tenants.of_request(request) is None:  # names may tell of users of other tenants
+            visible |= Q(is_shared=True)
         rows = SavedView.objects.filter(visible, page__in=pages).select_related("operator", "user")
         found = list(rows.order_by("name", "pk")[: MAX_OF_OPERATOR * 2])
         request.saved_views = found  # type: ignore[attr-defined]
@@ -64,9 +67,11 @@ def views_of(request: HttpRequest) -> list[SavedView]:
 def menu(request: HttpRequest, here: str) -> dict[str, Any]:
     """Return the views for the menu, and if a count is missing. `here` is the address of the page that shows it."""
     shown = views_of(request)[:SHOWN]
-    counts = process_cache.get_many([_key(view) for view in shown]) if shown else {}
+    with tenants.limited_to(tenants.of_request(request)):
+        keys = {view: _key(view) for view in shown}
+    counts = process_cache.get_many(keys.values()) if shown else {}
     items = [
-        {"view": view, "url": url_of(view), "is_here": url_of(view) == here, "count": counts.get(_key(view))}
+        {"view": view, "url": url_of(view), "is_here": url_of(view) == here, "count": counts.get(keys[view])}
         for view in shown
     ]
     return {"views": items, "is_due": len(counts) < len(shown), "most": MOST, "here": here}
@@ -88,4 +93,4 @@ def without_count(views: Iterable[SavedView]) -> list[SavedView]:
 
 
 def _key(view: SavedView) -> str:
-    return f"saved-view-{view.pk}-{crc32(view.query.encode())}"
+    return f"saved-view-{view.pk}-{crc32(repr((view.query, tenants.current())).encode())}"

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from django.db.models import Q
 
+from accounts import tenants
 from console.filters import ListFilters
 from store import browse
 from store.browse import Match, Selection
@@ -85,9 +86,11 @@ def _with_users(text: str, words: tuple[str, ...]) -> tuple[tuple[str, ...], tup
         return words, ()
     ids = {name for word in written for name in (word, word.lower())}
     named_so = reduce(or_, (Q(user__name__iexact=word) | Q(user__name__istartswith=f"{word} ") for word in written))
-    known = IndexStatistics.objects.filter(Q(user__user_id__in=ids) | named_so).select_related("user")
+    known = tenants.reachable(
+        IndexStatistics.objects.filter(Q(user__user_id__in=ids) | named_so).select_related("user")
+    )
     users: list[str] = []
-    for row in known.order_by("user__user_id")[:MAX_NAMING]:
+    for row in known.select_related("user").order_by("user__user_id")[:MAX_NAMING]:
         user_id, parts = row.user.user_id, row.user.name.lower().split()
         owner = Owner(row.user_id, user_id, row.app_id, row.project_id)
         naming = [word for word in written if word.lower() in {user_id.lower(), *parts}]

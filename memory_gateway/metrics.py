@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 
 from accounts.api import limits
 from accounts.api.authentication import address_of
+from accounts.tenants import is_unlimited
 from core.errors import TooManyRequests, Unauthenticated
 from core.messages import Translatable as _
 from core.monitoring import REGISTRY
@@ -111,7 +112,7 @@ def _require_allowed(request: HttpRequest) -> None:
         if _is_token(given):
             return
         limits.count_failure(address_of(request))
-    elif request.user.is_authenticated and request.user.is_active and request.user.is_staff:
+    elif request.user.is_authenticated and request.user.is_active and request.user.is_staff and is_unlimited(request):
         return
     raise Unauthenticated(_("Sign in as an operator, or send the metrics token as a bearer token."))
 

@@ -21,6 +21,7 @@ from django.contrib.auth import middleware as auth
 from django.contrib.messages import middleware as messages
 from django.contrib.sessions import middleware as sessions
 from django.contrib.sessions.exceptions import SessionInterrupted
+from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError
 from django.db import Error as DatabaseFailure
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -38,6 +39,7 @@ from accounts import sessions as sessions_of_operators
 from accounts.api.preconditions import checked_preconditions
 from accounts.audit import Source, source
 from accounts.models import Principal
+from accounts.tenants import is_unlimited
 from core import monitoring
 from core.errors import BadRequest, GatewayError
 from core.logs import are_bodies_private, choose_request_id, request_id
@@ -187,6 +189,19 @@ class ExpiryMiddleware(_PagesOnly):
     def process_request(self, request: HttpRequest) -> None:
         if request.user.is_authenticated:
             expiry.end_all_due()
+
+
+class TenantMiddleware(_PagesOnly):
+    """Close the Django admin, which shows all users, to operators who are limited to tenants."""
+
+    _OPEN = frozenset({"login", "logout", "password_change", "password_change_done", "jsi18n"})
+
+    def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
+        match = request.resolver_match
+        is_admin = match is not None and match.app_name == "admin" and match.url_name not in self._OPEN
+        if not is_admin or not request.user.is_authenticated or is_unlimited(request):
+            return None
+        raise PermissionDenied
 
 
 class MessageMiddleware(_PagesOnly, messages.MessageMiddleware):

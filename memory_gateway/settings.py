@@ -229,6 +229,7 @@ MIDDLEWARE = [
     "memory_gateway.middleware.AuthenticationMiddleware",
     "memory_gateway.middleware.SessionEndMiddleware",
     "memory_gateway.middleware.ExpiryMiddleware",
+    "memory_gateway.middleware.TenantMiddleware",
     "memory_gateway.middleware.MessageMiddleware",
 ]
 ROOT_URLCONF = "memory_gateway.urls"

@@ -1,4 +1,4 @@
-"""Keep the tenant of a user, and the lists that operators save under a name."""
+"""Keep the tenants of users and operators, and the lists that operators save under a name."""
 
 import django.db.models.deletion
 from django.conf import settings
@@ -81,6 +81,29 @@ class Migration(migrations.Migration):
                 "ordering": ("name", "pk"),
                 "default_permissions": ("view",),
                 "constraints": [models.UniqueConstraint(fields=("operator", "name"), name="saved_view_of_operator")],
+            },
+        ),
+        migrations.CreateModel(
+            name="OperatorTenant",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("tenant", models.CharField(max_length=64, verbose_name="tenant")),
+                (
+                    "operator",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tenants",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="operator",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "tenant of an operator",
+                "verbose_name_plural": "tenants of operators",
+                "ordering": ("operator", "tenant"),
+                "default_permissions": ("view",),
+                "constraints": [models.UniqueConstraint(fields=("operator", "tenant"), name="tenant_of_operator")],
             },
         ),
     ]

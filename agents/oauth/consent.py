@@ -29,6 +29,7 @@ from accounts.forms import CredentialForm
 from accounts.models import OAuthClient, destination_of
 from accounts.scopes import READ, WRITE, of_oauth, require
 from accounts.services import active_users
+from accounts.tenants import is_unlimited
 from agents.oauth.addresses import MCP
 from agents.oauth.views import endpoint, is_resource, issuer_of
 from core.errors import GatewayError, InvalidInput, existing
@@ -121,7 +122,7 @@ def authorize(request: HttpRequest) -> HttpResponse:
         wanted = _read(request)
     except Refused as refused:
         return _page(request, "refused", {"sentence": localized(refused.sentence), "address": refused.address}, 400)
-    operator = request.user if admin.site.has_permission(request) else None
+    operator = request.user if admin.site.has_permission(request) and is_unlimited(request) else None
     form = ConsentForm(
         request.POST or None,
         is_operator=operator is not None and operator.has_perm(authority.CONNECT),

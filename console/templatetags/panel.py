@@ -19,7 +19,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext, pgettext_l
 
 from accounts import oidc
 from accounts.credential_names import credential_names
-from accounts.models import MemoryUser, SecondFactor
+from accounts.models import SecondFactor
 from console import navigation, queries, saved_views
 from console.audit_labels import ACTIONS
 from console.filters import Filters
@@ -474,7 +474,8 @@ _SUGGESTED_USERS: Final = 100
 @register.simple_tag
 def suggested_users() -> list[str]:
     """Return the first user ids, sorted. To find those with most memories takes 0.3 s with 50,000 users."""
-    return list(MemoryUser.objects.order_by("user_id").values_list("user_id", flat=True)[:_SUGGESTED_USERS])
+    users = queries.reachable_users().order_by("user_id")
+    return list(users.values_list("user_id", flat=True)[:_SUGGESTED_USERS])
 
 
 @register.simple_tag

@@ -1,7 +1,7 @@
 """Decisions about many memories. A few are changed immediately; more are previewed and changed by a job."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -14,6 +14,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from accounts import tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from console.access import CHANGE, DELETE, EXPORT, VIEW, next_address, page, render, require
@@ -26,6 +27,7 @@ from operations import bulk as services
 from operations import jobs, operator_jobs
 from operations.bulk import AT_ONCE, Target
 from store import browse
+from store.models import Memory
 from store.types import Position, StoredMemory
 
 EXPORT_ROWS, SAMPLES = 500, 3
@@ -92,10 +94,10 @@ _SUCCESS_MESSAGES: Final = {
 }
 
 
-@page(VIEW, "POST")
+@page(VIEW, "POST", reach="lists")
 def bulk(request: HttpRequest) -> HttpResponseBase:
     verb, action = _action_of(request, request.POST)
-    target = target_of(request.POST)
+    target = _reachable(target_of(request.POST))
     back = next_address(request, reverse("console:memories"))
     if verb == "categorize" and not request.POST.get("category"):
         messages.warning(request, _("Choose a category."))
@@ -111,6 +113,17 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     return _export(request, target) if verb == "export" else _execute(request, verb, target, back)
 
 
+def _reachable(target: Target) -> Target:
+    """Return the target without rows and users that the operator may not see."""
+    if tenants.current() is None:
+        return target
+    rows = target.rows
+    if rows is not None:
+        known = set(tenants.reachable(Memory.objects.filter(pk__in=rows)).values_list("pk", flat=True))
+        rows = tuple(row for row in rows if row in known)
+    return replace(target, selection=replace(target.selection, tenants=tenants.current()), rows=rows)
+
+
 def _action_of(request: HttpRequest, given: QueryDict) -> tuple[str, _Action]:
     """Return the action that a form names, and check the permission for it. Raises: `BadRequest`, `Forbidden`."""
     verb = given.get("do", "")
@@ -121,7 +134,7 @@ def _action_of(request: HttpRequest, given: QueryDict) -> tuple[str, _Action]:
     return verb, action
 
 
-@page(VIEW, "POST")
+@page(VIEW, "POST", reach="lists")
 def undo(request: HttpRequest) -> HttpResponseBase:
     """Undo a decision that was made without a job."""
     kind, changes = read_undo(request.GET.get("changes", ""))
@@ -133,7 +146,7 @@ def undo(request: HttpRequest) -> HttpResponseBase:
     return _undone(request)
 
 
-@page(VIEW, "POST")
+@page(VIEW, "POST", reach="job")
 def undo_job(request: HttpRequest, job: str) -> HttpResponseBase:
     found = jobs.get(job)
     require(request, undo_permission(found.kind))
@@ -155,13 +168,14 @@ def _undone(request: HttpRequest) -> HttpResponseBase:
     return redirect(next_address(request, reverse("console:memories")))
 
 
-@page(VIEW)
+@page(VIEW, reach="lists")
 def preview(request: HttpRequest) -> HttpResponseBase:
     """Show the numbers of memories, by category, that an action would change."""
     verb, action = _action_of(request, request.GET)
     if action.preview_from is None:
         raise BadRequest(_("The selection is not valid. Select the rows in the list again."))
     target = read_target(request.GET.get("target", ""))
+    target = _reachable(target)
     found, samples = services.preview(target), _samples(target)
     detail = {"do": verb, "filter": target.selection.as_record(), "count": found.total}
     users = {memory.owner.user_id for memory in samples}

@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.admin_base import actor_of
 from accounts.models import MemoryUser
+from accounts.tenants import is_unlimited
 from console import charts, queries
 from console.access import VIEW, address_of_gateway, page, record_list, render
 from console.filters import ALL_TAB, OTHER_LABEL, RANGES, TAB_LABELS, DashboardFilters
@@ -65,8 +66,10 @@ _BANDS = (
 Link = Callable[..., str]
 
 
-@page(VIEW)
+@page(VIEW, reach="lists")
 def dashboard(request: HttpRequest) -> HttpResponseBase:
+    if not is_unlimited(request):
+        return redirect("console:memories")  # the figures are those of all tenants
     filters = DashboardFilters(reverse("console:dashboard"), request.GET)
     now = timezone.now()
     user_id = filters.data["user"]

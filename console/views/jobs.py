@@ -103,6 +103,7 @@ _CONDITIONS: Final[Mapping[str, tuple[Any, Callable[[Any], Any]]]] = {
     "importance_max": (gettext_lazy("Maximum importance"), str),
     "words": (gettext_lazy("Search text"), written),
     "mark": (gettext_lazy("Mark"), lambda mark: MARKS.get(mark, mark)),
+    "tenants": (gettext_lazy("Tenant"), ", ".join),
     "since_ms": (gettext_lazy("From"), _moment),
     "until_ms": (gettext_lazy("To"), _moment),
     "in_trash": (gettext_lazy("In trash"), lambda _: gettext_lazy("yes")),
@@ -138,7 +139,7 @@ def all_jobs(request: HttpRequest) -> HttpResponseBase:
     return render(request, "console/jobs.html", context)
 
 
-@page(VIEW)
+@page(VIEW, reach="job")
 def job(request: HttpRequest, job: str) -> HttpResponseBase:
     """Show a job. With `part=1`, return only its progress, or after its end a header that reloads the page."""
     found = jobs.get(job)
@@ -176,7 +177,7 @@ def job(request: HttpRequest, job: str) -> HttpResponseBase:
     return response
 
 
-@page(VIEW, "POST")
+@page(VIEW, "POST", reach="job")
 def stop(request: HttpRequest, job: str) -> HttpResponseBase:
     found = jobs.get(job)
     permission = _stop_permission(found)
@@ -189,7 +190,7 @@ def stop(request: HttpRequest, job: str) -> HttpResponseBase:
     return redirect("console:job", job=found.pk)
 
 
-@page(EXPORT)
+@page(EXPORT, reach="job")
 def download(request: HttpRequest, job: str) -> HttpResponseBase:
     """Send the archive of an export."""
     found = jobs.get(job)

@@ -47,7 +47,7 @@ class Line(NamedTuple):
     place: int | None = None
 
 
-@page(VIEW_SEARCHES)
+@page(VIEW_SEARCHES, reach="search")
 def logged_search(request: HttpRequest, pk: int) -> HttpResponseBase:
     logged = _found(pk)
     record(actor_of(request), "search.view", str(pk), user_id=logged.user.user_id)
@@ -75,7 +75,7 @@ class QuestionForm(forms.Form):
     text = forms.CharField(max_length=2000, required=False)
 
 
-@page(VIEW_SEARCHES, "POST")
+@page(VIEW_SEARCHES, "POST", reach="search")
 def question(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Send the search as a question: the ticked memories are expected, those that people deleted since forbidden."""
     logged = _found(pk)

@@ -18,6 +18,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from accounts import tenants
 from accounts.admin_base import actor_of
 from console import queries
 from console.access import ADD, VIEW, page, record_list, record_view, render
@@ -41,7 +42,7 @@ ROWS, TURNS = 50, 12
 MAX_COUNTED = 2_000
 
 
-@page(VIEW)
+@page(VIEW, reach="lists")
 def memories(request: HttpRequest) -> HttpResponseBase:
     filters = ListFilters(reverse("console:memories"), request.GET)
     now = timezone.now()
@@ -73,7 +74,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         context |= {
             "options": facets,
             "found": found,
-            "not_indexed": derived.unread_count() if found else 0,
+            "not_indexed": derived.unread_count() if found and tenants.current() is None else 0,
             "other_order": filters.first_page(sort="newest" if filters.order != "newest" else "oldest"),
             "may_jump": not filters.is_ranked,
             "any_words": filters.first_page(match="any"),
@@ -235,7 +236,7 @@ def _tabs(filters: ListFilters, counts: Mapping[str, int]) -> list[dict[str, Any
     return [{**link, "count": sums[link["name"]] if counts else None} for link in links]
 
 
-@page(ADD, "GET", "POST")
+@page(ADD, "GET", "POST", reach="lists")
 def add(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         names = ("user", "agent", "category", "app", "project")

@@ -58,7 +58,7 @@ _EVENT_LABELS: Final = {
 }
 
 
-@page(VIEW)
+@page(VIEW, reach="memory")
 def memory(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     events = [*history(found.owner, found.memory_id), *superseded(found)]
@@ -70,7 +70,7 @@ def memory(request: HttpRequest, row: int) -> HttpResponseBase:
     return render(request, "console/memory.html", context)
 
 
-@page(VIEW)
+@page(VIEW, reach="memory")
 def text(request: HttpRequest, row: int) -> HttpResponseBase:
     """Send the whole text to a list that shows only a piece of it, with the words of its search marked."""
     found = browse.get(row)
@@ -80,7 +80,7 @@ def text(request: HttpRequest, row: int) -> HttpResponseBase:
     return HttpResponse(format_html('<a href="{}">{}</a>', reverse("console:memory", args=[row]), written))
 
 
-@page(VIEW)
+@page(VIEW, reach="memory")
 def raw(request: HttpRequest, row: int) -> HttpResponseBase:
     """Send the memory as a JSON file."""
     found = browse.get(row)
@@ -90,7 +90,7 @@ def raw(request: HttpRequest, row: int) -> HttpResponseBase:
     return response
 
 
-@page(CHANGE, "GET", "POST")
+@page(CHANGE, "GET", "POST", reach="memory")
 def change(request: HttpRequest, row: int) -> HttpResponseBase:
     """Edit a memory and its tags and metadata. If another operator saved meanwhile, ask before overwriting.
 
@@ -129,7 +129,7 @@ def change(request: HttpRequest, row: int) -> HttpResponseBase:
     return render(request, "console/memory_stale.html", context, status=412)
 
 
-@page(CHANGE, "POST")
+@page(CHANGE, "POST", reach="memory")
 def revert(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     _first, *copies = decisions.undo_override(
@@ -140,7 +140,7 @@ def revert(request: HttpRequest, row: int) -> HttpResponseBase:
     return redirect("console:memory", row=row)
 
 
-@page(CHANGE, "POST")
+@page(CHANGE, "POST", reach="memory")
 def keep(request: HttpRequest, row: int) -> HttpResponseBase:
     """Decide that no newer memory replaces this one, or end that decision."""
     found = browse.get(row)
@@ -153,7 +153,7 @@ def keep(request: HttpRequest, row: int) -> HttpResponseBase:
     return redirect("console:memory", row=row)
 
 
-@page(DELETE, "POST")
+@page(DELETE, "POST", reach="memory")
 def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     form = ReasonForm(request.POST)
@@ -169,7 +169,7 @@ def remove(request: HttpRequest, row: int) -> HttpResponseBase:
     return redirect(next_address(request, reverse("console:memory", args=[row])))
 
 
-@page(DELETE, "POST")
+@page(DELETE, "POST", reach="memory")
 def restore(request: HttpRequest, row: int) -> HttpResponseBase:
     found = browse.get(row)
     expires_at: NewExpiry = KEPT
@@ -329,7 +329,7 @@ _IMAGE_HEADERS: Final = {
 }
 
 
-@page(VIEW)
+@page(VIEW, reach="memory")
 def place(request: HttpRequest, row: int) -> HttpResponseBase:
     found, resource = _passage(request, row)
     record_view(request, found)
@@ -337,7 +337,7 @@ def place(request: HttpRequest, row: int) -> HttpResponseBase:
     return render(request, "console/place.html", context)
 
 
-@page(VIEW)
+@page(VIEW, reach="memory")
 def place_image(request: HttpRequest, row: int) -> HttpResponseBase:
     """Send the page as an image. A document that cannot be drawn has none."""
     found, resource = _passage(request, row)

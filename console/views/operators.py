@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts import operators as services
-from accounts import second_factor
+from accounts import second_factor, tenants
 from accounts.admin_base import actor_of
 from console.access import page, render
 from console.forms import ROLES, NewOperatorForm, OperatorForm
@@ -48,13 +48,15 @@ def add(request: HttpRequest) -> HttpResponseBase:
 def operator(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show an operator, and change the role and whether they may sign in."""
     found = _get(pk)
-    form = OperatorForm(initial={"role": found.groups.first(), "is_active": found.is_active})
+    limit = ", ".join(found.tenants.order_by("tenant").values_list("tenant", flat=True))
+    form = OperatorForm(initial={"role": found.groups.first(), "tenants": limit, "is_active": found.is_active})
     if request.method == "POST":
         _require_change(request, found)
         form = OperatorForm(request.POST)
         if form.is_valid():
             values = form.cleaned_data
             services.change(found, values["role"], is_active=values["is_active"], actor=actor_of(request))
+            tenants.limit(found, values["tenants"], actor=actor_of(request))
             messages.success(request, _("Operator changed."))
             return redirect("console:operators")
     context = {
@@ -62,6 +64,7 @@ def operator(request: HttpRequest, pk: int) -> HttpResponseBase:
         "operator": found,
         "form": form,
         "roles": _labels(found),
+        "limit": limit,
         "can_change": _can_change(request, found),
         "has_factor": second_factor.is_on(found),
         "is_role_of_provider": hasattr(found, "identity") and settings.MEMORY_GATEWAY_OIDC_ROLES,

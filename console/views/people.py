@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import services
+from accounts import services, tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.models import MemoryUser, UserKey
@@ -38,7 +38,7 @@ _COLUMNS: Final = (
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
-@page(VIEW_USERS)
+@page(VIEW_USERS, reach="lists")
 def users(request: HttpRequest) -> HttpResponseBase:
     filters = UserFilters(reverse("console:users"), request.GET)
     found = narrowed(filters)
@@ -59,7 +59,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
     return render(request, "console/users.html", context)
 
 
-@page(EXPORT)
+@page(EXPORT, reach="lists")
 def users_csv(request: HttpRequest) -> HttpResponseBase:
     """Send the users of a list as a CSV file."""
     filters = UserFilters(reverse("console:users-csv"), request.GET)
@@ -70,12 +70,14 @@ def users_csv(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
-@page(CHANGE, "GET", "POST")
+@page(CHANGE, "GET", "POST", reach="user")
 def describe(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Show and save the form of what operators know of a person."""
     found = existing(services.active_users().filter(pk=pk), _("There is no such user."))
     values = {name: getattr(found, name) for name in services.PERSON}
     form = PersonForm(request.POST) if request.method == "POST" else PersonForm(initial=values)
+    if tenants.current() is not None:
+        del form.fields["tenant"]  # else the user could leave the operator's reach
     if form.is_valid():
         services.describe_user(pk, form.cleaned_data, actor=actor_of(request))
         messages.success(request, _("Saved."))

@@ -59,7 +59,7 @@ class TimelineEvent(NamedTuple):
         return _LABELS.get(self.action, "")
 
 
-@page(VIEW)
+@page(VIEW, reach="user")
 def transcript(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Show the messages of a session in their order, with their speakers and the memories derived from them."""
     filters = TranscriptFilters(reverse("console:transcript", args=[pk]), request.GET)

@@ -12,15 +12,17 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts import tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
+from console import queries
 from console.access import VIEW, page, render
 from console.views.logged_search import VIEW_SEARCHES
 from console.views.resources import VIEW_FILES
 from console.views.webhooks import VIEW_WEBHOOKS, failing
 from memories.models import LoggedSearch
 from resources.models import RefusedUpload, Resource
-from resources.queries import READ_IN_PART, waiting_for_operator
+from resources.queries import READ_IN_PART
 from store import browse
 from store.browse import Selection
 from store.models import State
@@ -39,7 +41,7 @@ class Queue(NamedTuple):
     waiting: int | None
 
 
-@page(VIEW)
+@page(VIEW, reach="lists")
 def queues(request: HttpRequest) -> HttpResponseBase:
     record(actor_of(request), "queue.list", subject_type="queue")
     since = timezone.now() - _PERIOD
@@ -60,13 +62,13 @@ def queues(request: HttpRequest) -> HttpResponseBase:
         ),
     ]
     if request.user.has_perm(VIEW_FILES):
-        live = Resource.objects.filter(state=State.LIVE)
+        live = tenants.reachable(Resource.objects.filter(state=State.LIVE))
         found += [
             Queue(
                 gettext_lazy("Failed files"),
                 gettext_lazy("Retry them, or upload another file."),
                 reverse("console:resources", query={"state": "failed"}),
-                _counted(waiting_for_operator()),
+                _counted(queries.waiting()),
             ),
             Queue(
                 gettext_lazy("Files read in part"),
@@ -78,7 +80,7 @@ def queues(request: HttpRequest) -> HttpResponseBase:
                 gettext_lazy("Uploads refused in the last 7 days"),
                 gettext_lazy("Tell their users what is accepted, or change the limits."),
                 reverse("console:resource-refused", query={"from": day}),
-                _counted(RefusedUpload.objects.filter(at__gte=since)),
+                _counted(tenants.reachable(RefusedUpload.objects.filter(at__gte=since))),
             ),
         ]
     if request.user.has_perm(VIEW_WEBHOOKS):
@@ -96,7 +98,7 @@ def queues(request: HttpRequest) -> HttpResponseBase:
                 gettext_lazy("Searches without results in the last 7 days"),
                 gettext_lazy("Add what is missing, or make questions of them."),
                 reverse("console:searches", query={"hits": "none", "from": day}),
-                _counted(LoggedSearch.objects.filter(at__gte=since, hits=0)),
+                _counted(tenants.reachable(LoggedSearch.objects.filter(at__gte=since, hits=0))),
             )
         )
     return render(request, "console/queues.html", {"title": _("Queues"), "queues": found, "most": MOST})

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from accounts import tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from console import queries
@@ -32,7 +33,7 @@ from operations.cleanup import purge
 from resources import services
 from resources.api.downloads import download
 from resources.models import DELETED, RefusedUpload, Resource
-from resources.queries import EXPIRES_AT, READ_IN_PART, waiting_for_operator
+from resources.queries import EXPIRES_AT, READ_IN_PART
 from resources.services import IncomingFile, Upload
 from resources.services.refused import KEPT
 from store import browse
@@ -46,7 +47,7 @@ VIEW_FILES, ADD_FILES, CHANGE_FILES, DELETE_FILES = (
 )
 
 
-@page(VIEW_FILES)
+@page(VIEW_FILES, reach="lists")
 def resources(request: HttpRequest) -> HttpResponseBase:
     filters = ResourceFilters(reverse("console:resources"), request.GET)
     values, rows = filters.cleaned_data, narrowed(filters)
@@ -78,7 +79,7 @@ def resources(request: HttpRequest) -> HttpResponseBase:
 def narrowed(filters: ResourceFilters) -> QuerySet[Resource]:
     """Return the resources that all filters leave except that of the state, so that the states can be counted."""
     values = filters.cleaned_data
-    rows = queries.failed_with_cause(values["cause"]) if values["cause"] else Resource.objects.all()
+    rows = queries.failed_with_cause(values["cause"]) if values["cause"] else tenants.reachable(Resource.objects.all())
     rows = queries.narrowed(rows.select_related("user"), user__user_id=values["user"], content_type=values["type"])
     if values["q"]:
         rows = rows.filter(
@@ -97,13 +98,13 @@ def of_state(filters: ResourceFilters, rows: QuerySet[Resource]) -> QuerySet[Res
     return queries.narrowed(rows, state=State.LIVE, status=state)
 
 
-@page(VIEW_FILES)
+@page(VIEW_FILES, reach="lists")
 def refused(request: HttpRequest) -> HttpResponseBase:
     """List the uploads that were refused. No file is stored of them."""
     filters = RefusedFilters(reverse("console:resource-refused"), request.GET)
     values = filters.cleaned_data
     rows = queries.narrowed(
-        RefusedUpload.objects.select_related("user"),
+        tenants.reachable(RefusedUpload.objects.select_related("user")),
         user__user_id=values["user"],
         status=values["status"],
         at__gte=values["since"],
@@ -115,7 +116,7 @@ def refused(request: HttpRequest) -> HttpResponseBase:
     return render(request, "console/refused_uploads.html", context)
 
 
-@page(VIEW_FILES)
+@page(VIEW_FILES, reach="resource")
 def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     found = _get(resource_id)
     if request.GET.get("part") == "1":
@@ -155,7 +156,7 @@ def _state(found: Resource) -> HttpResponse:
     return response
 
 
-@page(VIEW_FILES)
+@page(VIEW_FILES, reach="resource")
 def content(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     """Send the original file as a download. Browsers never render it on this site."""
     found = _get(resource_id)
@@ -164,7 +165,7 @@ def content(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     return download(request, stored)
 
 
-@page(ADD_FILES, "GET", "POST")
+@page(ADD_FILES, "GET", "POST", reach="lists")
 def upload(request: HttpRequest) -> HttpResponseBase:
     """Upload files for a user. The script sends one file in a request and takes JSON."""
     if request.method != "POST":
@@ -196,16 +197,16 @@ def upload(request: HttpRequest) -> HttpResponseBase:
     return redirect(reverse("console:resources", query={"user": form.cleaned_data["user"]}))
 
 
-@page(CHANGE_FILES, "POST")
+@page(CHANGE_FILES, "POST", reach="lists")
 def retry(request: HttpRequest) -> HttpResponseBase:
     """Retry failed files: the ticked ones, those with one cause, or all. Other ticked files are re-ingested."""
     chosen = queries.without_nul(request.POST.getlist("id")[:ROWS])
     cause = request.POST.get("cause", "")
     if chosen:
-        failed: QuerySet[Resource] = Resource.objects.filter(pk__in=chosen)
+        failed: QuerySet[Resource] = tenants.reachable(Resource.objects.filter(pk__in=chosen))
     else:
         failed = (
-            waiting_for_operator().exclude(error_message__in=queries.LASTING_CAUSES)
+            queries.waiting().exclude(error_message__in=queries.LASTING_CAUSES)
             if cause == "all"
             else queries.failed_with_cause(cause)
         )
@@ -217,7 +218,7 @@ def retry(request: HttpRequest) -> HttpResponseBase:
     return redirect("console:job", job=job) if job else redirect(next_address(request, reverse("console:resources")))
 
 
-@page(DELETE_FILES, "GET", "POST")
+@page(DELETE_FILES, "GET", "POST", reach="resource")
 def remove(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     """Move a file to the trash, after confirmation."""
     found = _get(resource_id)
@@ -238,12 +239,13 @@ def remove(request: HttpRequest, resource_id: str) -> HttpResponseBase:
     return render(request, "console/resource_delete.html", context)
 
 
-@page(DELETE_FILES, "POST")
+@page(DELETE_FILES, "POST", reach="lists")
 def remove_many(request: HttpRequest) -> HttpResponseBase:
     """Move the ticked files to the trash. Those that are deleted already are skipped."""
     chosen = queries.without_nul(request.POST.getlist("id")[:ROWS])
     moved = 0
-    for found in Resource.objects.select_related("user").filter(pk__in=chosen, state=State.LIVE):
+    live = tenants.reachable(Resource.objects.select_related("user").filter(pk__in=chosen, state=State.LIVE))
+    for found in live:
         with suppress(NotFound):  # another request deleted it at this moment
             services.delete_as(found.user_id, found.user.user_id, found.pk, actor=actor_of(request))
             moved += 1
@@ -310,7 +312,7 @@ def _upload_form(request: HttpRequest, form: UploadForm, *, status: int = 200) -
 def _start_reingestion(request: HttpRequest, chosen: list[str]) -> Any:
     """Start a job that re-ingests those chosen files that were ingested, and return its id. None if there are none."""
     read = (Resource.Status.EXTRACTED, Resource.Status.EMPTY)
-    ingested = Resource.objects.filter(pk__in=chosen, state=State.LIVE, status__in=read)
+    ingested = tenants.reachable(Resource.objects.filter(pk__in=chosen, state=State.LIVE, status__in=read))
     pairs = set(ingested.values_list("user_id", "session_id")) if chosen else set()
     if not pairs:
         return None

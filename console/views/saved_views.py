@@ -58,7 +58,7 @@ _COUNTS: Final[Mapping[str, Callable[[Any], int]]] = {
 }
 
 
-@page("")
+@page("", reach="lists")
 def views(request: HttpRequest) -> HttpResponseBase:
     """List the views with the filters of each."""
     found = saved_views.views_of(request)
@@ -76,7 +76,7 @@ def views(request: HttpRequest) -> HttpResponseBase:
     return render(request, "console/saved_views.html", {"title": _("Saved views"), "listed": listed})
 
 
-@page("")
+@page("", reach="lists")
 def counts(request: HttpRequest) -> HttpResponseBase:
     """Count what the menu lacks, and send its list of views."""
     started_at = time.monotonic()
@@ -90,7 +90,7 @@ def counts(request: HttpRequest) -> HttpResponseBase:
     return render(request, "console/parts/views.html", {**saved_views.menu(request, here), "is_due": False})
 
 
-@page("", "POST")
+@page("", "POST", reach="lists")
 def save(request: HttpRequest) -> HttpResponseBase:
     """Save the list from which the form was sent, in the place of the operator's view of that name."""
     form = SavedViewForm(request.POST)
@@ -126,7 +126,7 @@ def save(request: HttpRequest) -> HttpResponseBase:
     return redirect(back)
 
 
-@page("", "POST")
+@page("", "POST", reach="lists")
 def delete(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Delete a view: one's own, superusers any."""
     known = saved_views.views_of(request)

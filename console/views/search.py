@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts import tenants
 from console import queries
 from console.access import VIEW, address_of_gateway, page, record_list, render
 from console.filters import LabFilters, SearchFilters
@@ -52,7 +53,7 @@ _PART_LABELS: Final = {
 }
 
 
-@page(VIEW)
+@page(VIEW, reach="lists")
 def lab(request: HttpRequest) -> HttpResponseBase:
     filters = LabFilters(reverse("console:lab"), request.GET)
     scopes = filters.scopes()
@@ -180,7 +181,7 @@ def _curl(filters: LabFilters, base: str) -> str:
     )
 
 
-@page(VIEW_SEARCHES)
+@page(VIEW_SEARCHES, reach="lists")
 def searches(request: HttpRequest) -> HttpResponseBase:
     filters = SearchFilters(reverse("console:searches"), request.GET)
     values, found = filters.cleaned_data, narrowed(filters)
@@ -207,7 +208,7 @@ def narrowed(filters: SearchFilters) -> QuerySet[LoggedSearch]:
     values = filters.cleaned_data
     user_pk = queries.user_pk(values["user"])
     found = queries.narrowed(
-        LoggedSearch.objects.select_related("user"),
+        tenants.reachable(LoggedSearch.objects.select_related("user")),
         user=user_pk,
         agent_id=values["agent"],
         interface=values["interface"],

@@ -21,7 +21,7 @@ _SALT = "console.second-factor"
 _MAX_SECONDS = 3600
 
 
-@page("", "GET", "POST")
+@page("", "GET", "POST", reach="lists")
 def second_factor(request: HttpRequest) -> HttpResponseBase:
     operator = cast(User, request.user)
     if not operator.has_usable_password():

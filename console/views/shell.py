@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -16,13 +16,13 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_POST
 from django.views.i18n import set_language
 
-from accounts import services
+from accounts import services, tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record, record_opening
 from accounts.credential_names import shown_part
 from accounts.models import UserKey
 from console import navigation, queries
-from console.access import ADD, VIEW, page, render
+from console.access import ADD, VIEW, is_open_to, page, render
 from console.filters import ALL_TAB
 from console.signed_values import read_choice, sign_choice
 from console.text import memory_item
@@ -81,7 +81,7 @@ class _Group(NamedTuple):
 language = require_POST(set_language)
 
 
-@page(VIEW)
+@page(VIEW, reach="lists")
 def find(request: HttpRequest) -> HttpResponseBase:
     """Redirect to the page of the object with this id; else show what has a name like it; else search for the text.
 
@@ -122,7 +122,7 @@ def _record_found(request: HttpRequest, users: set[str], query: str) -> None:
         record(actor_of(request), "panel.find", subject_type="user", users=users, detail={"q_chars": len(query)})
 
 
-@page(VIEW, "POST")
+@page(VIEW, "POST", reach="lists")
 def choose(request: HttpRequest) -> HttpResponseBase:
     """Audit which result of Find the operator opens. The browser sends it beside opening the page."""
     url, user_id = read_choice(request.POST.get("chosen", ""))
@@ -134,7 +134,7 @@ def choose(request: HttpRequest) -> HttpResponseBase:
 
 def _page_of_id(request: HttpRequest, query: str) -> _Result | None:
     """Return the page of the memory, user, session, file, job or key with this id."""
-    memories = visible(Memory.objects.filter(NOT_INCOGNITO, memory_id=query)).order_by("-pk")
+    memories = tenants.reachable(visible(Memory.objects.filter(NOT_INCOGNITO, memory_id=query))).order_by("-pk")
     if (found := memories.values_list("pk", "user__user_id").first()) is not None:
         return _Result(reverse("console:memory", args=found[:1]), query, found[1])
     if (user := queries.find_user(query)) is not None:
@@ -143,10 +143,14 @@ def _page_of_id(request: HttpRequest, query: str) -> _Result | None:
         url = reverse("console:user", args=[pk]) if may_open else _list(tab=ALL_TAB, user=user_id)
         return _Result(url, query, user_id)
     for session_id in (query, f"chat:{query}"):  # conversation ids are accepted without their prefix
-        sessions = Session.objects.filter(~IS_PURGED, session_id=session_id, incognito_until=None)
+        sessions = tenants.reachable(Session.objects.filter(~IS_PURGED, session_id=session_id, incognito_until=None))
         if owners := list(sessions.values_list("user__user_id", flat=True)[:2]):
             return _Result(_list(tab=ALL_TAB, session=session_id), query, owners[0] if len(owners) == 1 else "")
-    resource = Resource.objects.filter(pk=query) if request.user.has_perm(VIEW_FILES) else Resource.objects.none()
+    resource = (
+        tenants.reachable(Resource.objects.filter(pk=query))
+        if request.user.has_perm(VIEW_FILES)
+        else Resource.objects.none()
+    )
     if (owner := resource.values_list("user__user_id", flat=True).first()) is not None:
         return _Result(reverse("console:resource", args=[query]), query, owner)
     return _page_of_uuid(request, query)
@@ -155,9 +159,9 @@ def _page_of_id(request: HttpRequest, query: str) -> _Result | None:
 def _page_of_uuid(request: HttpRequest, query: str) -> _Result | None:
     """Return the page of the job with this id, or of the user of the API key with it."""
     with suppress(ValidationError):  # not a UUID
-        if (job := Job.objects.filter(pk=query).values_list("pk", flat=True).first()) is not None:
+        if (job := _jobs_of(request).filter(pk=query).values_list("pk", flat=True).first()) is not None:
             return _Result(reverse("console:job", args=[job]), query)
-        key = UserKey.objects.filter(pk=query).values_list("user", "user__user_id").first()
+        key = tenants.reachable(UserKey.objects.filter(pk=query)).values_list("user", "user__user_id").first()
         if key is not None and request.user.has_perms((VIEW_USERS, "accounts.view_userkey")):
             return _Result(reverse("console:user", args=key[:1]), query, key[1])
     return None
@@ -172,11 +176,11 @@ def _similar(request: HttpRequest, query: str) -> list[_Group]:
     if may(VIEW_USERS):
         groups.append(_users(query))
         if may("accounts.view_userkey") and query.startswith("uk_"):
-            groups.append(_keys(query, may_view_trail=may(AUDIT)))
+            groups.append(_keys(query, may_view_trail=may(AUDIT) and tenants.current() is None))
     groups.append(_sessions(query))
     if may(VIEW_FILES):
         groups.append(_files(query))
-    groups.append(_jobs(query))
+    groups.append(_jobs(request, query))
     return [group for group in groups if group.results]
 
 
@@ -188,7 +192,8 @@ def _pages(request: HttpRequest, query: str) -> _Group:
 
 def _actions(request: HttpRequest, query: str) -> _Group:
     named = [(page, str(label)) for label, page, permission in _ACTIONS
-             if _has_word(label, query) and (not permission or request.user.has_perm(permission))]  # fmt: skip
+             if _has_word(label, query) and (not permission or request.user.has_perm(permission))
+             and is_open_to(request, page)]  # fmt: skip
     return _Group(gettext("Actions"), "add", [_Result(reverse(page), label) for page, label in named])
 
 
@@ -208,7 +213,7 @@ def _users(query: str) -> _Group:
 
 def _keys(query: str, *, may_view_trail: bool) -> _Group:
     """Return the keys that begin as the query does, and the trail of these; only the first characters are known."""
-    keys = UserKey.objects.filter(prefix__startswith=query).order_by("-created_at")
+    keys = tenants.reachable(UserKey.objects.filter(prefix__startswith=query)).order_by("-created_at")
     rows = keys.values_list("prefix", "user", "user__user_id")[:RESULTS]
     results = [_Result(reverse("console:user", args=[pk]), f"{prefix}…", user_id) for prefix, pk, user_id in rows]
     trail = reverse("console:audit", query={"tab": "all", "actor": query}) if may_view_trail and results else ""
@@ -216,28 +221,37 @@ def _keys(query: str, *, may_view_trail: bool) -> _Group:
 
 
 def _sessions(query: str) -> _Group:
-    sessions = Session.objects.filter(session_id__icontains=query, state=State.LIVE, incognito_until=None).order_by(
-        "-pk"
+    found = tenants.reachable(
+        Session.objects.filter(session_id__icontains=query, state=State.LIVE, incognito_until=None)
     )
+    sessions = found.order_by("-pk")
     rows = sessions.values_list("session_id", "user__user_id")[:RESULTS]
     results = [_Result(_list(tab=ALL_TAB, user=user, session=name), name, user) for name, user in rows]
     return _Group(gettext("Sessions"), "message", results)
 
 
 def _files(query: str) -> _Group:
-    files = Resource.objects.filter(filename__icontains=query, state=State.LIVE).order_by("-created_at")
+    files = tenants.reachable(Resource.objects.filter(filename__icontains=query, state=State.LIVE)).order_by(
+        "-created_at"
+    )
     rows = files.values_list("pk", "filename", "user__user_id")[:RESULTS]
     results = [_Result(reverse("console:resource", args=[pk]), name, user) for pk, name, user in rows]
     return _Group(gettext("Resources"), "file", results, reverse("console:resources", query={"q": query}))
 
 
-def _jobs(query: str) -> _Group:
+def _jobs_of(request: HttpRequest) -> QuerySet[Job]:
+    """Return the jobs that the operator may open: with a limit to tenants only their own."""
+    own = {} if tenants.current() is None else {"actor_kind": "operator", "actor": request.user.get_username()}
+    return Job.objects.filter(**own)
+
+
+def _jobs(request: HttpRequest, query: str) -> _Group:
     """Return the last jobs of kinds with such a name, or with an id that begins like this."""
     conditions = Q(kind__in=[kind for kind, label in KINDS.items() if _has_word(label, query)])
     if _JOB_START.fullmatch(query):
         digits = query.replace("-", "")
         conditions |= Q(pk__range=(UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))))
-    jobs = Job.objects.filter(conditions).order_by("-created_at")[:RESULTS]
+    jobs = _jobs_of(request).filter(conditions).order_by("-created_at")[:RESULTS]
     results = [
         _Result(reverse("console:job", args=[job.pk]), f"{KINDS.get(job.kind, job.kind)} · {str(job.pk)[:8]}")
         for job in jobs

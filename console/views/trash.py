@@ -16,6 +16,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
+from accounts import tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from console import queries
@@ -71,7 +72,7 @@ _PREVIEWS: Final[dict[str, tuple[Promise, Callable[[int], str]]]] = {
 }
 
 
-@page(VIEW)
+@page(VIEW, reach="lists")
 def trash(request: HttpRequest) -> HttpResponseBase:
     kind = _FILTERS.get(request.GET.get("kind", ""), TrashFilters)
     filters = kind(reverse("console:trash"), request.GET)
@@ -99,13 +100,13 @@ def trash(request: HttpRequest) -> HttpResponseBase:
         context |= _page(sessions, filters, user_pk, retention, text="session_id", time="created_at")
     else:
         context |= _memories(filters, user_pk, retention)
-    recent = _recent() if filters.is_empty else []
+    recent = _recent() if filters.is_empty and tenants.current() is None else []
     named = queries.users_by_key(one["user_pk"] for one in recent)
     record_list(request, "trash.view", filters, [*context.pop("users", ()), *named], subject_type="memory")
     return render(request, "console/trash.html", {**context, "recent": recent})
 
 
-@page(DELETE, "POST")
+@page(DELETE, "POST", reach="lists")
 def sessions(request: HttpRequest) -> HttpResponseBase:
     """Restore deleted sessions, or purge them after a preview."""
     return _restore_or_purge(
@@ -117,7 +118,7 @@ def sessions(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-@page(DELETE_FILES, "POST")
+@page(DELETE_FILES, "POST", reach="lists")
 def resources(request: HttpRequest) -> HttpResponseBase:
     """Restore deleted resources, or purge them after a preview."""
     return _restore_or_purge(
@@ -229,7 +230,7 @@ def _page(
 
 
 def _deleted_resources() -> QuerySet[Resource]:
-    return Resource.objects.filter(state=State.TRASHED).select_related("user")
+    return tenants.reachable(Resource.objects.filter(state=State.TRASHED).select_related("user"))
 
 
 def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedelta | None) -> dict[str, Any]:
@@ -272,7 +273,7 @@ def _memories(filters: TrashTabFilters, user_pk: UUID | None, retention: timedel
 
 
 def _deleted_sessions() -> QuerySet[Tombstone]:
-    return purge.due(None).filter(memory_id="")
+    return tenants.reachable(purge.due(None).filter(memory_id=""))
 
 
 def _memory_counts(found: Sequence[Tombstone] | Sequence[Resource]) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """The pages of users: the list, the data of one user, its export and its erasure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -16,7 +16,7 @@ from django.utils.functional import Promise
 from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext, pgettext_lazy
 from django.utils.translation import gettext as _
 
-from accounts import oauth, services
+from accounts import oauth, services, tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.controls import pauses_of
@@ -65,7 +65,7 @@ _ERASED_LABELS: Final = {
 }
 
 
-@page(VIEW_USERS)
+@page(VIEW_USERS, reach="user")
 def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     found = _get(pk)
     filters = UserPageFilters(reverse("console:user", args=[pk]), request.GET)
@@ -85,7 +85,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         context |= {**sessions._asdict(), "sessions": _with_counts(sessions.rows)}
     elif view == "timeline" and request.user.has_perm(VIEW):
         context["timeline"] = timeline(found)
-    elif view == "audit" and request.user.has_perm(AUDIT):
+    elif view == "audit" and _may(request)(AUDIT):
         trail = newest_first(queries.trail_of(found.user_id), filters)
         queries.name_actors(trail.rows)
         context |= {**trail._asdict(), "events": trail.rows}
@@ -97,12 +97,12 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         ("sessions", pgettext("list", "Sessions"), VIEW),
         ("audit", _("Audit trail"), AUDIT),
     )
-    visible = [(name, label) for name, label, permission in tabs if request.user.has_perm(permission)]
+    visible = [(name, label) for name, label, permission in tabs if _may(request)(permission)]
     context["tabs"] = filters.links("view", visible)
     return render(request, "console/user.html", context)
 
 
-@page(EXPORT, "POST")
+@page(EXPORT, "POST", reach="user")
 def export(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Start a job that writes all data of a user to one archive."""
     _get(pk)
@@ -110,7 +110,7 @@ def export(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return redirect("console:job", job=job.pk)
 
 
-@page(ERASE, "GET", "POST")
+@page(ERASE, "GET", "POST", reach="user")
 def erasure(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Preview an erasure. When the operator has typed the user id, erase the data and show the receipt once."""
     found = _get(pk)
@@ -136,7 +136,7 @@ def erasure(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return render(request, "console/erase.html", context, status=422 if form.errors else 200)
 
 
-@page(ERASE, "POST")
+@page(ERASE, "POST", reach="lists")
 def receipt(request: HttpRequest) -> HttpResponseBase:
     """Send the receipt of an erasure, which the gateway does not keep, as a file."""
     found = read_receipt(request.POST.get("receipt", ""))
@@ -146,7 +146,7 @@ def receipt(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-@page(DELETE, "POST")
+@page(DELETE, "POST", reach="user")
 def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Move a session with its memories to the trash, one with many memories after a preview."""
     row = request.POST.get("session", "")
@@ -173,12 +173,17 @@ def remove_session(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return redirect(back)
 
 
-@page("accounts.revoke_userkey", "POST")
+@page("accounts.revoke_userkey", "POST", reach="user")
 def remove_connection(request: HttpRequest, pk: UUID, connection: UUID) -> HttpResponseBase:
     """End a connection of an application to a user."""
     oauth.revoke(connection, user_pk=pk, actor=actor_of(request))
     messages.success(request, _("Application disconnected. Its requests now fail."))
     return redirect("console:user", pk=pk)
+
+
+def _may(request: HttpRequest) -> Callable[[str], bool]:
+    """Return the permissions of the operator; events may name users of other tenants."""
+    return lambda permission: request.user.has_perm(permission) and (permission != AUDIT or tenants.current() is None)
 
 
 def _labeled(counts: Mapping[str, int]) -> list[tuple[Promise, int]]:
@@ -192,7 +197,7 @@ def _get(pk: UUID) -> MemoryUser:
 
 def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
     """Return the context of the parts that the operator may see."""
-    may = request.user.has_perm
+    may = _may(request)
     context: dict[str, Any] = {"states": dict(Resource.Status.choices), "keys": None}
     if may("accounts.view_userkey"):
         context["keys"] = [(key, services.is_live(key)) for key in services.keys_of(found.pk)[:ROWS]]

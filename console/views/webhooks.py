@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from accounts import tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from console.access import page, record_list, render
@@ -26,13 +27,13 @@ VIEW_WEBHOOKS, CHANGE_WEBHOOKS = "webhooks.view_webhook", "webhooks.change_webho
 def failing() -> QuerySet[Webhook]:
     """Return the webhooks that have deliveries which failed for good."""
     failed = WebhookDelivery.objects.filter(webhook=OuterRef("pk"), status=WebhookDelivery.Status.FAILED)
-    return Webhook.objects.filter(Exists(failed))
+    return tenants.reachable(Webhook.objects.filter(Exists(failed)))
 
 
-@page(VIEW_WEBHOOKS)
+@page(VIEW_WEBHOOKS, reach="lists")
 def webhooks(request: HttpRequest) -> HttpResponseBase:
     filters = WebhookFilters(reverse("console:webhooks"), request.GET)
-    found = failing() if filters.cleaned_data["state"] else Webhook.objects.all()
+    found = failing() if filters.cleaned_data["state"] else tenants.reachable(Webhook.objects.all())
     found = found.select_related("user")
     if user_id := filters.cleaned_data["user"]:
         found = found.filter(user__user_id=user_id)
@@ -48,7 +49,7 @@ def webhooks(request: HttpRequest) -> HttpResponseBase:
     return render(request, "console/webhooks.html", context)
 
 
-@page(VIEW_WEBHOOKS)
+@page(VIEW_WEBHOOKS, reach="webhook")
 def webhook(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     found = existing(Webhook.objects.select_related("user").filter(pk=pk), _("There is no such webhook."))
     filters = DeliveryFilters(reverse("console:webhook", args=[pk]), request.GET)
@@ -67,7 +68,7 @@ def webhook(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return render(request, "console/webhook.html", context)
 
 
-@page(CHANGE_WEBHOOKS, "POST")
+@page(CHANGE_WEBHOOKS, "POST", reach="webhook")
 def send_again(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Send a delivery again, with the same id."""
     configuration.send_again(pk, request.POST.get("delivery", ""), actor=actor_of(request))

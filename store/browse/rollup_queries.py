@@ -35,6 +35,7 @@ _COUNTS: Final = {
         ) counts
     """,
 }
+_OWNERS: Final = {"sqlite": "id", "postgresql": "replace(CAST(id AS text), '-', '')"}
 # Times are literals: if they came from a join, SQLite would build a temporary index for the statement.
 _ROWS: Final = """
     SELECT {at_ms} AS at_ms, {names}, count(*) AS memories{sums}
@@ -155,6 +156,7 @@ def owner_conditions(selection: Selection) -> Sql:
     pk = selection.user_pk
     return _all([
         _equal("user_id", pk if native or pk is None else pk.hex),
+        _of_tenants(selection, "user_id", "id"),
         _equal("app_id", selection.app_id),
         _equal("project_id", selection.project_id),
     ])  # fmt: skip
@@ -196,14 +198,26 @@ def _counts(
 
 def _cell_conditions(selection: Selection, *, by_owner: bool) -> Sql:
     owner = "" if selection.user_pk is None else selection.user_pk.hex
+    is_of_users = not owner and (by_owner or selection.tenants is not None)
     return _all([
-        Sql("owner <> ''", []) if by_owner and not owner else _equal("owner", owner),
+        Sql("owner <> ''", []) if is_of_users else _equal("owner", owner),
+        _of_tenants(selection, "owner", _OWNERS[connection.vendor]),
         _equal("agent_id", selection.agent_id),
         _equal("app_id", selection.app_id),
         _equal("project_id", selection.project_id),
         _equal("origin", selection.origin),
         _categories(selection),
     ])  # fmt: skip
+
+
+def _of_tenants(selection: Selection, column: str, key: str) -> Sql:
+    """Return the condition that a column names a user of the selection's tenants; `key` is its form of their keys."""
+    if selection.tenants is None:
+        return Sql("", [])
+    slots = sql.slots(selection.tenants)
+    return Sql(
+        f"{column} IN (SELECT {key} FROM accounts_memoryuser WHERE tenant IN ({slots}))", list(selection.tenants)
+    )
 
 
 def _categories(selection: Selection, name: str = "category") -> Sql:

@@ -1,7 +1,7 @@
 """The selection of memories that a list shows, a dashboard counts and a bulk action changes."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Literal, Self
 from uuid import UUID
@@ -10,6 +10,9 @@ from django.db.models import F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from accounts import tenants
+from accounts.models import MemoryUser
+from accounts.tenants import Tenants
 from core.times import from_ms
 from store import attributes, cover
 from store.browse import word_condition
@@ -34,6 +37,7 @@ class Selection:
     it spans all users. `in_trash` selects hidden memories of sessions that are not hidden: those that a user deleted
     (`hidden_by` user), or that the gateway hid. `words` are terms (`store.text.terms`); a memory must contain all of
     them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`. `is_shown` leaves out what `store.cover` hides.
+    `tenants` are those of the users, by default those to which the operator of the request is limited.
     `mark`: edited, covered, expiring within `EXPIRES_SOON`, or in place of live memories superseded or expired.
     """
 
@@ -58,6 +62,7 @@ class Selection:
     hidden_until_ms: int | None = None
     is_shown: bool = False
     mark: Mark | None = None
+    tenants: Tenants = field(default_factory=tenants.current)
 
     @property
     def is_of_live(self) -> bool:
@@ -88,6 +93,8 @@ class Selection:
         if "user_pk" in fields:
             fields["user_pk"] = UUID(fields["user_pk"])
         lists = {name: tuple(fields.get(name, ())) for name in ("categories", "words")}
+        if "tenants" in fields:
+            lists["tenants"] = tuple(fields["tenants"])
         return cls(**fields | lists)
 
 
@@ -167,6 +174,8 @@ def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet
         state_since__lt=None if selection.hidden_until_ms is None else from_ms(selection.hidden_until_ms),
     )
     shown = visible(Memory.objects.filter(state, _HIDDEN_BY[selection.hidden_by], **bounds)).order_by()
+    if selection.tenants is not None:
+        shown = shown.filter(user__in=MemoryUser.objects.filter(tenant__in=selection.tenants))
     if selection.tag is not None:
         shown = shown.filter(pk__in=attributes.holding_tag(selection.tag))
     if selection.is_shown:

@@ -22,6 +22,7 @@ from accounts.models import (
     OAuthConnection,
     OAuthToken,
     OperatorIdentity,
+    OperatorTenant,
     Pause,
     PortalLink,
     RefusedMessage,
@@ -99,6 +100,11 @@ def operator_identity(number: int) -> OperatorIdentity:
 def second_factor(number: int) -> SecondFactor:
     operator = User.objects.create_user(f"second{number}", is_staff=True)
     return SecondFactor.objects.create(operator=operator, sealed_secret="x", last_step=0, recovery_digests=[])
+
+
+def operator_tenant(number: int) -> OperatorTenant:
+    operator = User.objects.create_user(f"limited{number}", is_staff=True)
+    return OperatorTenant.objects.create(operator=operator, tenant=f"acme{number}")
 
 
 def saved_view(number: int) -> SavedView:
@@ -399,6 +405,7 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     OperatorIdentity: operator_identity,
     SecondFactor: second_factor,
     SavedView: saved_view,
+    OperatorTenant: operator_tenant,
     Session: session,
     Memory: memory,
     IndexStatistics: statistics,

@@ -14,6 +14,7 @@ OTHER_TABLES: dict[str, str] = {
     "accounts.AuditSubject": "made and removed with the audit trail",
     "accounts.OAuthClient": "applications; `operations.erase` removes those that no other user has connected",
     "accounts.OperatorIdentity": "operators",
+    "accounts.OperatorTenant": "operators",
     "accounts.SecondFactor": "operators",
     "accounts.SignInThrottle": "addresses, and digests of operators' names",
     "store.EmbeddingSpace": "one row for each model",
