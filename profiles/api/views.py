@@ -184,9 +184,10 @@ class MemoriesViewSet(_MemoriesViewSet):
     def restore(self, request: Request, kind: str, version: int) -> HttpResponse:
         """Make a former version of a document the current one, as a new version."""
         parse(schemas.RestoreBody, request.data)
+        terms = _terms(request)
         former = services.revision(caller(request).user_pk, _kind(kind), version)
         _require_kept(request, _kind(kind), former.content)
-        restored = services.restore(caller(request).user_pk, _kind(kind), version, **_terms(request))
+        restored = services.restore(caller(request).user_pk, _kind(kind), version, **terms)
         return _document_response(restored)
 
     @extend_schema(
