@@ -32,6 +32,9 @@ _ENDS_AFTER = lazy_pattern(
 )
 """What stands after an ended value at the beginning of a clause."""
 _WENT = lazy_pattern(r"\W*(?:at|behind|home|open|there|with|outside|early|late|on the|in (?:the|my|our|a)|to|for)\b")
+_AT_TIME = lazy_pattern(
+    r" (?:early|late|at (?:\w+ )?(?:\d|one|two|three|four|five|six|seven|eight|nine|ten|noon|midnight)\b)"
+)
 _ARTICLE = lazy_pattern(r"\W*(?:(?:the|my|our|old|dr|mr|mrs|ms)\b\.?\W*)*")
 _COMPOUND = lazy_pattern(r" (?P<next>[a-z][\w-]+)")
 _AFTER_VALUE_TEXT = """
@@ -94,6 +97,16 @@ def ends_value(asked: str, older: str, newer: str) -> bool:
     return any(_ends_at(match, values, new, newer) for match in _WORD.finditer(new) if match[0] in values)
 
 
+def is_whole(value: str, ended: str) -> bool:
+    """Return True if what ended is a value as a whole: no "golf clubs" for "Golf", no "Leeds at six" for "Leeds"."""
+    words = set(_WORD.findall(fold_in_place(value)))
+    places = [match.end() for match in _WORD.finditer(fold_in_place(ended)) if match[0] in words]
+    if not places or _HAN.search(ended):
+        return True
+    rest = ended[places[-1] :]
+    return not (_is_compound(rest) or _AT_TIME.match(rest))
+
+
 def has_several_values(older: str) -> bool:
     """Return True if a text may tell several values, of which one may have ended."""
     return _SEVERAL.search(fold_in_place(older)) is not None
@@ -122,15 +135,20 @@ def _ends_at(match: re.Match[str], values: frozenset[str], new: str, newer: str)
     while (following := _COMPOUND.match(new, end)) and following["next"] in values:  # "the Yamaha MT-07"
         end = following.end()
     start, stop = _clause_at(new, match.start())
-    if guess(new.split()) != ENGLISH:
-        return bool(_ENDED.search(new[start:stop]) and _NOW.search(new))
-    is_compound = following and newer[following.start("next")].islower() and following["next"] not in _AFTER_VALUE
+    if guess(new.split()) != ENGLISH and _ENDED.search(new[start:stop]) and _NOW.search(new):
+        return True
     rest = new[end:]
     if before := _ENDS_BEFORE.search(new[start : match.start()]):
-        if is_compound or (before["weak"] and _WENT.match(rest)):
+        if _is_compound(newer[end:]) or (before["weak"] and _WENT.match(rest)):
             return False
         return bool(_NEW.search(rest) or _NEW.search(new[:start]) or _FOR_NAME.match(newer[end:]))
     return bool(_ARTICLE.fullmatch(new[start : match.start()]) and _ENDS_AFTER.match(rest))
+
+
+def _is_compound(rest: str) -> bool:
+    """Return True if what follows a value makes a compound of it."""
+    following = _COMPOUND.match(rest)
+    return following is not None and following["next"] not in _AFTER_VALUE
 
 
 def _clause_at(text: str, place: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
 from core.patterns import lazy_pattern
+from store.text.ended_values import is_whole
 from store.text.normalize import fold
 from store.text.slot_words import ALSO_WORDS, MULTIPLE, RELATIONS, SINGLE, SINGLE_HEADS, STATES, TOOLS
 
@@ -201,7 +202,7 @@ def _link_of_values(older: Statement, newer: Statement) -> Link | None:
 def _link_of_named_value(older: Statement, newer: Statement) -> Link | None:
     """Return a link of another relation, if the newer statement says that the older value ended."""
     ended = newer.replaces or (newer.value if newer.signal == "negation" else "")
-    if not ended or not older.value or older.signal == "negation":
+    if not ended or not older.value or older.signal == "negation" or not is_whole(older.value, ended):
         return None
     related = {newer.relation, older.relation}
     is_tool = USES in related or related <= _TOOL_RELATIONS
@@ -229,7 +230,7 @@ def _denies(older: Statement, newer: Statement) -> bool:
     ended = newer.replaces or newer.value
     if not ended:
         return not is_multiple(newer.relation)
-    return _is_same_value(older.value, ended)
+    return _is_same_value(older.value, ended) and is_whole(older.value, ended)
 
 
 _WORD = lazy_pattern(r"[a-z0-9äöüßéèáàóñç@._:/#&+-]*[a-z0-9äöüßéèáàóñç#+]|[\u3400-\u9fff]")

@@ -85,7 +85,9 @@ _ENDED = lazy_pattern(succession_words.ENDED)
 _ASKING: Final = frozenset(succession_words.ASKING.split())
 _QUOTE = lazy_pattern('["\u201c\u201d\u201e\u300c\u300e\u00ab`>]')
 _OWNER = lazy_pattern(r"\b(?!(?:It|That|This|What|There|Here|Who|Where|When|Let|He|She|The user|User)'s)([A-Z]\w+)'s\b")
-_HE = lazy_pattern(r"\b(?:he(?! \w+[aei]d[ao]\b)|she|his|they're|sie hat|elle|ele|ela)\b")
+_HE = lazy_pattern(
+    r"\b(?:he(?! \w+[aei]d[ao]\b)|she|his|they're|sie hat|sein(?:en|em|er)|elle|ele|ela)\b|(?:^|[.;,] )(?:her|their) \w"
+)
 _NUMBER_WORD = lazy_pattern(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
     r"|hundred|thousand)\b|[一二两三四五六七八九十百千万]"
@@ -123,12 +125,16 @@ class Said(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """A clause: its topics and words, the other persons in it, and the thing of the speaker that it begins with."""
+    """A clause: its topics and words, the other persons in it, and the thing of the speaker that it begins with.
+
+    `is_done_to_speaker`: that one did something to what is of the speaker: "my doctor raised my dose".
+    """
 
     topics: frozenset[str]
     words: frozenset[str]
     others: frozenset[str]
     subject: str
+    is_done_to_speaker: bool
 
 
 class Question(NamedTuple):
@@ -286,7 +292,8 @@ def _clauses(text: str) -> tuple[Clause, ...]:
             thing, marks = _THING.match(folded), _marks(folded)
             others = _others(clause, folded, marks) | (frozenset() if _HAS_SUBJECT.match(folded) else others)
             topics = _topics(folded, chain.from_iterable(names for _word, names in marks))
-            found.append(Clause(topics, _words(folded), others, thing[1] if thing else ""))
+            is_done = thing is not None and _TO_SPEAKER.search(folded, thing.end()) is not None
+            found.append(Clause(topics, _words(folded), others, thing[1] if thing else "", is_done))
     return tuple(found)
 
 
@@ -300,6 +307,9 @@ _THING = lazy_pattern(
     r"(?:my|our|mein\w*|unser\w*|mi|mis|nuestr\w*|mon|ma|mes|notre|nos|(?:o |a )?(?:meu|minha|nosso|nossa))"
     r" (?!sono)(?:new |own |neue\w* |nuev\w+ |nouve\w+ |nov[oa] )?"
     r"([\w-]+)"
+)
+_TO_SPEAKER = lazy_pattern(
+    r"\b(?:me|us|my|our|mich|mir|uns|mein\w*|unser\w*|mi|mis|nos|nuestr\w*|mon|ma|mes|notre|nos|meu|minha|nosso|nossa)\b"
 )
 _FACET = lazy_pattern(
     r"\b(?:is|are|am|ist|sind|bin|es|esta|est|e) (?:now |jetzt |ahora |maintenant |agora )?(?:very|so|really|too|much|a bit|quite|pretty"
@@ -356,7 +366,7 @@ def _names(text: str, folded: str) -> frozenset[str]:
 _SPANISH_NO = lazy_pattern(r"\bno\b")
 _MORE_DOUBT = lazy_pattern(
     r"^\W*(?:si|se) |\b(?:yours?|you(?! can\b)|hey|thanks|wow|congrats)\b|\b(?:too|as well)(?=[.!,;]|$)|(?<!, )\balso\b|\bmay (?!\d)|\b(?:for|in) (?:this|the|our|a|my) (?:story|book|film|movie|game|form)"
-    r"|\b\w*(?:spiel|roman) |\bas me:",
+    r"|\b\w*(?:spiel|roman) |\bas me:|\bleft (?:\w+ ){1,2}(?:early|late|at (?:about |around )?(?:\d|one|two|three|four|five|six|seven|eight|nine|ten|noon))\b",
     re.IGNORECASE,
 )
 _BESIDE = lazy_pattern(
@@ -538,11 +548,13 @@ def _weighed(asked: str, older: str, newer: str) -> Link | None:
     if not is_likely or not _is_of_one_subject(wanted, old, new, older, newer):
         return None
     relation = next(iter(sorted(wanted.topics & new.topics)), " ".join(sorted(wanted.words & new.words)) or "value")
-    is_of_speaker = not old.others or bool(old.others & (new.others | wanted.others))
+    is_of_speaker = not old.others or bool(old.others & (new.others | wanted.others | wanted.all_words | new.all_words))
     is_sure = evidence >= _SURE and not (
         signs["lacks a name"]
         or _OF_EVENT.search(wanted.text)
         or (evidence < _CERTAIN and _is_of_other_thing(wanted, old, new))
+        or signs["no wanted kind"]
+        or _coverage(asked, older) > 0 == _coverage(asked, newer)
     )
     is_about_one = not _are_named_apart(older, newer, has_signal=bool(new.signal))
     if is_of_speaker and is_about_one and (is_sure or (is_single and _are_of_one_kind(old, new))):
@@ -572,11 +584,30 @@ def _may_follow(wanted: Question, old: Said, new: Said) -> bool:
 
 
 def _is_of_another(wanted: Question, old: Said, new: Said, older: str, newer: str) -> bool:
-    """Return True if a newer text is about another thing, topic or relation."""
-    if _names_older_thing(wanted, older, newer):
+    """Return True if a newer text is about another thing, topic or relation, or tells its number in other units."""
+    named = {one for one in wanted.numbers & old.numbers if len(one) > 1}  # task 72, task 73
+    is_of_other_number = bool(named and new.numbers - old.numbers) and named.isdisjoint(new.numbers)
+    if is_of_other_number or _names_older_thing(wanted, older, newer) or _differ_in_units(older, newer):
         return True
     is_change = new.signal == _OF_CHANGE
     return not is_change and (_is_of_other_topic(wanted, old, new) or not may_be_of_one_thing(older, newer))
+
+
+_UNITS: Final = (
+    lazy_pattern(r"[$\u20ac\u00a3\u00a5] ?\d|\d ?(?:k )?(?:euros?|eur|dollars?|usd|bucks|pounds a|quid|gbp|cents?|francs?|reais|pesos|[$\u20ac\u00a3]|\u5143|\u5757\u94b1?|\u4e07\u5143)(?![a-z])"),
+    lazy_pattern(r"\d ?(?:mg|milligrams?|g|grams?|kg|kilos?|kilograms?|lbs?|stone|gramm|gramos?|grammes?|\u6beb\u514b|\u514b|\u516c\u65a4|\u65a4)(?![a-z])"),
+    lazy_pattern(r"\d ?(?:mm|cm|m|km|met(?:er|re)s?|miles?|feet|inch(?:es)?|\u5398\u7c73|\u7c73|\u516c\u91cc)(?![a-z])"),
+    lazy_pattern(r"\d ?(?:%|percent|prozent|por ciento|pour cent|por cento)"),
+)  # fmt: skip
+"""Numbers of money, weights, lengths and shares."""
+
+
+def _differ_in_units(older: str, newer: str) -> bool:
+    """Return True if both texts tell a number in known units, and none of one kind."""
+    before, after = (
+        {kind for kind, pattern in enumerate(_UNITS) if pattern.search(text.lower())} for text in (older, newer)
+    )
+    return bool(before and after) and before.isdisjoint(after)
 
 
 class _Pair(NamedTuple):
@@ -620,7 +651,7 @@ def _signs(wanted: Question, old: Said, new: Said, pair: _Pair) -> dict[str, flo
         "no wanted kind": bool(wanted.wants) and not wanted.wants & new.kinds,
         "no separate value": new.is_facet,
         "several values": bool(_SEVERAL.search(wanted.text)) and not new.ends,
-        "several things": bool(_SEVERAL_NOUN.search(pair.asked)),
+        "several things": bool(_SEVERAL_NOUN.search(_ONE_NOUN.sub(" ", pair.asked))),
         "long before": math.log(max(len(pair.older.encode()) / _SHORT, 1)),
     }
 
@@ -749,7 +780,11 @@ def _are_named_apart(older: str, newer: str, *, has_signal: bool) -> bool:
         return True
     before, rest = _in_common(older, newer)
     is_alike = rest * 2 >= max(len(_tokens(older)), len(_tokens(newer)))
-    if is_alike and before <= len(old) and (says or not has_signal or _differ_in_numbers(older, newer)):
+    if (
+        is_alike
+        and before < len(old) + (not has_signal)
+        and (says or not has_signal or _differ_in_numbers(older, newer))
+    ):
         return True
     if has_signal:
         return False
@@ -787,6 +822,10 @@ def _frame(older: str, newer: str) -> str:
 _SEVERAL_NOUN = lazy_pattern(
     "|".join(rf"\b{word}\b" if word.isascii() else word for word in sorted(MULTIPLE)), re.IGNORECASE
 )
+_ONE_NOUN = lazy_pattern(
+    r"\b(?:what|which) (?:day|week|weekend|morning)\b|\b(?i:team|daughter|son|dog|cat|sister|brother) (?=[A-Z][a-z])"
+)
+"""Nouns of several things that a question asks one of: "which day", "my dog Rufus"."""
 _TOKEN = lazy_pattern(r"[^\W\u4e00-\u9fff]+(?:'\w+)?|[\u4e00-\u9fff=]|:(?!\d)")
 _IS_ONE = lazy_pattern(
     r"(?:my|our|the|(?:the )?user's|mein\w*|unser\w*|der|die|das|el|la|mi|le|mon|ma|o|a|meu|minha) (?:[\w-]+ ){1,5}(?:is|ist|es|est|e|:)\b"
@@ -809,6 +848,7 @@ def _is_of_one_subject(wanted: Question, old: Said, new: Said, older: str, newer
             or one.subject in old.all_words
             or _has(wanted.all_words, one.subject)
             or bool(_marks_of_word(one.subject) & asked)
+            or (new.signal == _OF_CHANGE and one.is_done_to_speaker)
         )
         for one in clauses or _clauses(newer)
     ):

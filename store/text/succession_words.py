@@ -88,9 +88,9 @@ CHANGES: Final = """
     merged$ flipped$ enabled$ disabled$ rewrote$ rewrit rose$ fell$ grew$ scaled$ signed$ converted$ transferr transition
     handed$ shut$ flooded$ collapsed$ died$ adjusted$ adjust voted$ redrawn$ reshuffl rearranged$ install chopped$ hung$ stepped$
     taken_over$ took_over$ from_now$ from_today$ ab_sofort$ ab_jetzt$ my_notice$ put_into$ redone$ measured$ stuck$ made_me$ landed$ called_me$ calls_me$ found_a$ picked$ chose$ chosen$
-    went_up went_down went_back went_vegan went_vegetarian went_from went_with hit$ finished$ stopped$ ended$ expired$ got$ joined$ started$ opened$ closed$ adopted$ rolled$ settled$ landed$
-    jumped$ turned$ off$ over$ hired$ took$ trimmed$ dyed$ down_to$ up_to$ finally$ passed$ redid$ overhaul
-    gewechselt wechsel umgezogen gezogen umzug gekundigt verschoben verschob verlegt geandert andert umgestiegen umgestellt
+    went_up went_down went_back went_vegan went_vegetarian went_from went_with hit$ finished$ stopped$ ended$ expired$ i_got$ we_got$ user_got$ got_a_new$ got_the$ got_an$ axed$ got_my$ got_back$ got_up$ got_pushed$ got_moved$ got_closed$ got_changed$ got_swapped$ got_married$ got_divorced$ got_promoted$ got_hired$ got_rid$ got_cut$ just_got$ finally_got$ joined$ started$ opened$ closed$ adopted$ rolled$ settled$ landed$
+    jumped$ upped$ turned$ off$ over$ hired$ took$ trimmed$ dyed$ down_to$ up_to$ finally$ passed$ redid$ overhaul
+    gewechselt wechsel hochgesetzt heraufgesetzt herabgesetzt hochgestuft umgezogen gezogen umzug gekundigt verschoben verschob verlegt geandert andert umgestiegen umgestellt
     ersetzt statt$ erhoh gesenkt gestiegen verkauft abgegeben getrennt geheiratet befordert abgeschlossen umgeschult
     umbenannt ausgetauscht getauscht zugemacht gewonnen angefangen gekauft mehr$ sondern$ ubernommen zuruckgesetzt gelandet untergekommen eingefuhrt bestanden ausgezogen eingezogen vorgezogen
     cambi mude$ mudo$ mudamos$ mudado$ deje$ dejo$ dejado$ dejamos$ migr paso$ pase$ pasamos$ pasado$ subi$ subio$ baje$
@@ -103,8 +103,8 @@ CHANGES: Final = """
     promovid assin fez$ atualiz comecei$ alterad larguei$ largou$ aposentou$ expulsou$
     trasferit lasciat sostituit spostat rinviat venduto$ comprato$ diventat passat
     verhuisd gewisseld veranderd overgestapt vervangen verzet verschoven verhoogd verkocht gekocht geworden
-    换 改 搬 迁 跳槽 辞 离职 转 涨 降 调 升 推迟 提前 延 不再 取消 卖 分手 离婚 结婚 变 戒 开始 更新 替换 挪 刚过 修好 完成
-    毕业 买了 定在 不干 交给 转到 停了 调走 成了 走了 休产假
+    换 改 搬到 搬去 搬家 搬来 搬进 搬走 搬回 搬出 搬离 搬新 搬入 搬过 搬了家 迁 跳槽 辞 离职 转 涨 降 调 升 推迟 提前 延 不再 取消 卖 分手 离婚 结婚 变 戒 开始 更新 替换 挪 刚过 修好 完成
+ 加到 减到 瘦到 胖到 长到 蹿到 重写 搞定 毕业 买了 定在 不干 交给 转到 停了 调走 成了 走了 休产假
     変 引っ越 引越 転職 移行 移り 切り替 乗り換
 """
 """Words that say that something changed."""
@@ -131,7 +131,8 @@ NOW: Final = """
 """
 """Words that say that something is so now."""
 DOUBTS: Final = """
-    still$ another$ besides$ both$ additionally$ want$ wants$ hope$ hoping$ wish$ i_will$ next_year$ next_month$
+    still$ another$ a_second$ einen_zweiten$ eine_zweite$ un_segundo$ una_segunda$ un_deuxieme$ une_deuxieme$ um_segundo$ uma_segunda$ 第二个 第二只 第二台 第二辆
+    besides$ both$ additionally$ want$ wants$ hope$ hoping$ wish$ i_will$ next_year$ next_month$
     thinking_of$ considering$ might$ will_move$ would$ if$ unless$ planning$ perhaps$ almost$ nearly$ imagine$
     tempted$ dream$ dreamt$ dreaming$ pretend$ supposed$ suppose$  used_to$ back_in$ back_then$ years_ago$
     when_i_was$ as_a_child$ as_a_kid$ growing_up$ at_twenty$ gone_are$ could_have$ rumor$ rumour$ someday$ eventually$

@@ -32,7 +32,7 @@ from store.models import (
 )
 from store.search.retrieval import INCOMPLETE
 from store.table import MemoryTable
-from store.text.tokens import Tokens, read
+from store.text.tokens import TOKENIZER_VERSION, Tokens, read
 from store.types import ListRequest, Owner, SearchRequest, Wording
 from store.vectors import fill
 from tests.conftest import Person
@@ -143,7 +143,11 @@ def test_entries_of_another_tokenizer_are_not_read_and_searches_say_so(
     assert found(outdated, alice.owner, "payment") == (set(), True)
     assert found(outdated, alice.owner, "tnemyap") == (set(), True)
     assert found(outdated, bob.owner, "payment") == ({"bob's payment"}, False)
-    assert outdated.health(1).data["index"] == {"status": "rebuild_needed", "tokenizer": "5", "built_by": "9"}
+    assert outdated.health(1).data["index"] == {
+        "status": "rebuild_needed",
+        "tokenizer": TOKENIZER_VERSION,
+        "built_by": "9",
+    }
 
 
 def test_no_write_is_refused_beside_entries_of_another_tokenizer(outdated: EmbeddedEngine, alice: Person) -> None:

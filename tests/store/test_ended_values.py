@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store.text.ended_values import ends_value, has_several_values, values
+from store.text.ended_values import ends_value, has_several_values, is_whole, values
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,10 @@ def test_the_words_of_a_value_are_those_that_the_question_lacks() -> None:
 def test_a_text_with_several_values_is_told_from_one_with_one() -> None:
     assert has_several_values("I'm learning Japanese and Korean")
     assert not has_several_values("I'm learning Japanese")
+
+
+def test_a_value_ends_as_a_whole() -> None:
+    assert is_whole("Golf", "the Golf on Saturday")
+    assert is_whole("Leeds", "Leeds for London")
+    assert not is_whole("Golf", "golf clubs on eBay")
+    assert not is_whole("Leeds", "Leeds at six")

@@ -207,3 +207,37 @@ def test_another_value_with_the_same_verb_and_complement_replaces(question: str,
     link = follows(question, older, newer)
     assert link is not None
     assert link.confidence == "high"
+
+
+@pytest.mark.parametrize(
+    ("question", "older", "newer"),
+    [
+        ("What car do I drive?", "I drive a Golf", "Sold my golf clubs on eBay"),
+        ("When do I play chess?", "I play chess on Thursdays", "I stopped playing chess online, too many cheaters"),
+        ("What's my ramipril dose?", "I take 5 mg of ramipril", "They raised the price of ramipril to 75 euros"),
+        ("What is my dog called?", "I have a dog called Bruno", "Got a second dog, Mila is the name"),
+        ("When is my flight?", "My flight is at 9:30", "Her flight got pushed to 11:15"),
+        ("Welches Auto fahre ich?", "Ich fahre einen Passat", "Mein Chef hat seinen Passat verkauft und fährt Tesla"),
+        ("我多重？", "我的体重是八十公斤", "我搬了一箱七十四公斤的书"),
+        ("任务七十二怎么样了？", "任务七十二还没开始", "任务七十三搞定了"),
+    ],
+)  # fmt: skip
+def test_a_change_of_another_thing_replaces_nothing_for_certain(question: str, older: str, newer: str) -> None:
+    link = follows(question, older, newer)
+    assert link is None or link.confidence == "low"
+
+
+@pytest.mark.parametrize(
+    ("question", "older", "newer"),
+    [
+        ("What's my ramipril dose?", "I'm taking 5 mg of ramipril", "My doctor upped my ramipril to 10 mg"),
+        ("What time is standup?", "Standup is at 9:15 every day", "They shifted standup to 10:40"),
+        ("Which school is Lena at?", "Lena goes to Birchfield", "Lena left Birchfield, she's at St Ives now"),
+        ("Quel est le code du wifi ?", "Le code du wifi est 34B7.", "Le code du wifi a changé, c'est 91C2."),
+        ("儿子多高？", "儿子的身高是一米二", "儿子长到一米二八了"),
+    ],
+)  # fmt: skip
+def test_a_change_of_the_same_thing_replaces_for_certain(question: str, older: str, newer: str) -> None:
+    link = follows(question, older, newer)
+    assert link is not None
+    assert link.confidence == "high"
