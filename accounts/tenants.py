@@ -48,7 +48,7 @@ def tenants_of(operator: User | AnonymousUser) -> Tenants:
 def of_request(request: HttpRequest) -> Tenants:
     """Return the tenants of the operator of a request. One statement for a request."""
     if not hasattr(request, "tenants"):
-        request.tenants = tenants_of(request.user)  # type: ignore[attr-defined, arg-type]
+        request.tenants = tenants_of(request.user)  # type: ignore[attr-defined]
     found: Tenants = request.tenants  # type: ignore[attr-defined]
     return found
 

@@ -540,6 +540,15 @@ class UserFilters(Filters):
         return self.cleaned_data["start"] or 0
 
 
+class ConnectFilters(Filters):
+    """The user for whom the page of clients shows the settings."""
+
+    user = forms.CharField(
+        label=_("User"), max_length=MAX_USER_ID_CHARS, required=False,
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("User"), "list": "d-user"}),
+    )  # fmt: skip
+
+
 class UserPageFilters(PagedFilters):
     view = _choice("", [(view, view) for view in ("overview", "timeline", "sessions", "audit")], initial="overview")
 

@@ -50,6 +50,7 @@ SECTIONS: Final[tuple[tuple[Promise | str, tuple[Item, ...]], ...]] = (
         (
             Item("console:resources", _("Resources"), "file", _FILES, ("console:resource",)),
             Item("console:users", _("Users"), "users", "accounts.view_memoryuser", _PERSON),
+            Item("console:connect", _("Connect"), "plug", "accounts.view_memoryuser"),
         ),
     ),
     (

@@ -4,6 +4,7 @@ from django.urls import path
 
 from console.views import (
     bulk,
+    connect,
     dashboard,
     invitation,
     jobs,
@@ -72,6 +73,7 @@ urlpatterns = [
     path("trash/", trash.trash, name="trash"),
     path("trash/resources/", trash.resources, name="trash-resources"),
     path("trash/sessions/", trash.sessions, name="trash-sessions"),
+    path("connect/", connect.connect, name="connect"),
     path("users/", people.users, name="users"),
     path("users/export/", people.users_csv, name="users-csv"),
     path("users/receipt/", users.receipt, name="user-receipt"),

@@ -24,6 +24,7 @@ from accounts.tenants import is_unlimited
 from console import charts, queries
 from console.access import VIEW, address_of_gateway, page, record_list, render
 from console.filters import ALL_TAB, OTHER_LABEL, RANGES, TAB_LABELS, DashboardFilters
+from console.views.connect import commands_of
 from console.views.logged_search import VIEW_SEARCHES
 from console.views.resources import VIEW_FILES
 from console.views.system import engine_state
@@ -314,16 +315,11 @@ def _health(filters: DashboardFilters, user_pk: UUID | None) -> dict[str, Any]:
 def first_steps(request: HttpRequest) -> dict[str, Any]:
     """Return the context of the checklist. One statement."""
     base = address_of_gateway(request)
-    key = '-H "Authorization: Bearer $KEY"'
-    body = '{"query": "What do I prefer?"}'
+    commands = commands_of(base, DEMO_USER)
     return {
         "has_users": MemoryUser.objects.exists(),
         "demo_user": DEMO_USER,
-        "commands": {
-            "curl": f"curl -sS {base}/memories/search {key} -H 'Content-Type: application/json' -d '{body}'",
-            "claude": f'claude mcp add --transport http memory {base}/mcp --header "Authorization: Bearer $KEY"',
-            "openclaw": "openclaw plugins install npm-pack:./memory-gateway-openclaw-0.1.0.tgz --force",
-        },
+        "commands": commands,
         "mcp": f"{base}/mcp",
     }
 

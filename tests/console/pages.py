@@ -43,6 +43,8 @@ def pages(panel: Panel) -> dict[str, str]:
         "resource-delete": f"resources/{rows['file_extracted']}/delete/",
         "resources-refused": "resources/refused/",
         "upload": "resources/upload/?user=lin.wei",
+        "clients": "connect/",
+        "clients-of-user": "connect/?user=lin.wei",
         "users": "users/",
         "users-found": "users/?q=keller&sort=name",
         "user-edit": f"users/{rows['user']}/edit/",

@@ -115,6 +115,7 @@ LISTS = {
     "resources": ["", "?state=failed", "?state=deleted", "?q={word}", "?user={user_id}", "?reading=part"],
     "resource-upload": ["", "?user={user_id}"],
     "resource-refused": ["", "?user={user_id}"],
+    "connect": ["", "?user={user_id}", "?user={user_id}&part=1"],
     "users": ["", "?q={word}", "?sort=memories", "?sort=used", "?state=failures", "?q=other"],
     "users-csv": ["", "?q={word}"],
     "trash": ["", "?kind=sessions", "?kind=resources", "?kind=auto-hidden", "?q={word}", "?user={user_id}"],
