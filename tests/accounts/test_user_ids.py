@@ -21,6 +21,7 @@ from remote.deletions import PendingDeletion
 from remote.models import OutboxEntry
 from store.models import Memory, Session
 from tests.conftest import Person
+from tests.everos import EverOS
 from tests.memories.calls import call, search, send, texts
 from tests.stub_upstream import StubUpstream
 
@@ -159,6 +160,49 @@ def test_a_remote_is_given_a_name_that_it_takes(user_id: str, upstream: StubUpst
     assert erase(user_id, person.user_key).json()["remote"]["user_id"] == name
     assert not PendingDeletion.objects.exclude(owner_id__in=[name, ""]).filter(is_agent=False).exists()
     assert not Session.objects.exists()
+
+
+@pytest.mark.torture
+@pytest.mark.upstream
+def test_a_real_everos_keeps_all_these_ids_apart(everos: EverOS, settings: Any, storage: Path) -> None:
+    """Store without a remote, attach it, detach it, erase, and begin again: nobody finds the words of another."""
+    run = uuid4().hex[:8]
+    sentences = {one: f"The {run} locker number is {4000 + place}." for place, one in enumerate(ACCEPTED)}
+    people = {one: create(one) for one in ACCEPTED}
+
+    def found(user_id: str) -> set[str]:
+        answer = search(people[user_id], f"{run} locker number", **SCOPE, top_k=50, include_profile=False)
+        return {number for text in texts(answer) if run in text for number in re.findall(r"\b4\d{3}\b", text)}
+
+    def number(user_id: str) -> str:
+        return str(4000 + ACCEPTED.index(user_id))
+
+    for user_id, person in people.items():
+        say(person, f"Before: {sentences[user_id]}")
+    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = everos.url
+    for user_id, person in people.items():
+        message = {"role": "user", "content": f"After: {sentences[user_id]}"}
+        call(person, "post", "/memories/add", session_id=f"chat:{run}", messages=[message])
+        send(person, f"chat:{run}")
+        call(person, "post", "/memories/flush", session_id=f"chat:{run}")
+        name = user_id if re.fullmatch(r"[A-Za-z0-9_.@+-]{1,128}", user_id) else alias_of(person.user_pk)
+        assert person.owner.remote_name == name
+    derived = Memory.objects.filter(origin="upstream", text__contains=run)
+    for user_id, person in people.items():
+        of_user = list(derived.filter(user_id=person.user_pk).values_list("text", flat=True))
+        assert of_user, user_id
+        assert all(number(user_id) in text for text in of_user), (user_id, of_user)
+        assert found(user_id) == {number(user_id)}, user_id
+    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = ""
+    for user_id in people:
+        assert found(user_id) == {number(user_id)}, user_id
+    settings.MEMORY_GATEWAY_BACKEND_BASE_URL = everos.url
+    for user_id, person in people.items():
+        assert erase(user_id, person.user_key).status_code == 200, user_id
+    assert not Memory.objects.exists()
+    people = {one: create(one) for one in ACCEPTED}
+    for user_id in people:
+        assert found(user_id) == set(), user_id
 
 
 @pytest.mark.parametrize(("user_id", "reason"), REFUSED.items())
