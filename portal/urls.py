@@ -1,7 +1,7 @@
 from django.urls import path
 
 from portal import access
-from portal.api.views import PortalLinkView
+from portal.api.views import BrowserKeyView, PortalLinkView
 from portal.views import (
     connections,
     conversations,
@@ -18,6 +18,7 @@ from portal.views import (
 app_name = "portal"
 urlpatterns = [
     path("portal-links", PortalLinkView.as_view()),
+    path("browser-keys", BrowserKeyView.as_view()),
     path("portal/open/<str:plaintext>", access.open_link, name="open"),
     path("portal/leave", access.leave, name="leave"),
     path("portal/", memories.known, name="known"),

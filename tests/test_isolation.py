@@ -490,6 +490,9 @@ class Walk(RuleBasedStateMachine):
         """The pages show their person alone."""
         body = {"user_id": self.subjects[owner].user_id}
         as_json = {"content_type": "application/json", "expect": 200 if name == owner else 403}
+        made = self.call(name, "post", "/browser-keys", data=body | {"scopes": ["search"]}, **as_json)
+        if name == owner:
+            self.subjects[name].secrets |= {made["key_id"], made["user_key"]}
         made = self.call(name, "post", "/portal-links", data=body, **as_json)
         if name != owner:
             return

@@ -237,6 +237,7 @@ BODIES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "/memories/forget": lambda _: {"words": "payment", "dry_run": True},
     "/resources": lambda body: {name: text for name, text in LABELS.items() if name in body},
     "/users/me/expiry": lambda body: {"days": _as_tags(body["days"])},
+    "/browser-keys": lambda _: {"user_id": "alice"},
 }
 
 
@@ -285,7 +286,12 @@ def _without_removals(part: Any) -> Any:
 TOMORROW = (datetime.now(UTC) + timedelta(days=1)).isoformat()
 FACT = {"tags": "red", "metadata": {"source": "crm"}, "external_id": "crm-1", "expires_at": TOMORROW}
 LABELS = {"tags": '["red"]', "metadata": '{"source": "crm"}'}
-FREE = {"/resources": set(LABELS), "/memories/add": {"session_id"}, "/memories/flush": {"session_id"}}
+FREE = {
+    "/resources": set(LABELS),
+    "/browser-keys": {"user_id"},
+    "/memories/add": {"session_id"},
+    "/memories/flush": {"session_id"},
+}
 FITTING: dict[str, Callable[[Any], Any]] = {
     "user_id": lambda _: None,
     "user_key": lambda _: None,

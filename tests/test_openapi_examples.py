@@ -20,7 +20,7 @@ from tests.server import RunningServer, running_server
 ORDER = re.findall(
     r"\w+",
     """
-    health create_user describe_user issue_key list_keys revoke_key rotate_key create_portal_link
+    health create_user describe_user issue_key list_keys revoke_key rotate_key create_portal_link create_browser_key
     register_resource upload_resource label_resource list_resources get_resource get_resource_content
     add_messages flush_session list_sessions get_session search_memories make_context list_memories
     delete_memory list_trash restore_memory get_memory override_memory undo_override

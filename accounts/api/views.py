@@ -119,7 +119,7 @@ class KeyViewSet(ViewSet):
             agent_id=body.agent_id or "",
             actor=Actor.key(principal),
         )
-        return Response(_new_key(issued))
+        return Response(new_key(issued))
 
     @extend_schema(
         operation_id="rotate_key",
@@ -136,7 +136,7 @@ class KeyViewSet(ViewSet):
         rotation = services.rotate_key(principal.user_pk, principal.key_id, grace=grace, actor=Actor.key(principal))
         return Response(
             {
-                **_new_key(rotation.new),
+                **new_key(rotation.new),
                 "previous_key_id": str(rotation.old.pk),
                 "previous_expires_at": isoformat_or_none(rotation.old.expires_at),
             }
@@ -226,7 +226,8 @@ def _limits(key: UserKey) -> dict[str, Any]:
     }
 
 
-def _new_key(issued: IssuedKey) -> dict[str, Any]:
+def new_key(issued: IssuedKey) -> dict[str, Any]:
+    """Return a new key as responses show it, once with its plain text."""
     return {
         "key_id": str(issued.key.pk),
         "user_key": issued.plaintext,

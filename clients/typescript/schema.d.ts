@@ -180,6 +180,29 @@ export interface paths {
         patch: operations["patch_work_memory"];
         trace?: never;
     };
+    "/browser-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a short-lived key for a page of the application
+         * @description Make a key of at most an hour, for a page that calls the API from the user's browser.
+         *
+         *     Send the provisioning token, so that the application's server keeps no keys of users, or the user's API key,
+         *     one without scopes. The user sees the key under *Connected applications* and can end it there.
+         */
+        post: operations["create_browser_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/health": {
         parameters: {
             query?: never;
@@ -1464,6 +1487,32 @@ export interface components {
             user_memory: components["schemas"]["UserMemoryContent"] | null;
             /** @description The work document; null while it is disabled. */
             work_memory: components["schemas"]["WorkProfileContent"] | null;
+        };
+        /**
+         * BrowserKeyBody
+         * @description The user whose page calls the API, and what it may do there.
+         */
+        BrowserKeyBodyRequest: {
+            /**
+             * User Id
+             * @description The user who has the page open.
+             * @example u_123
+             */
+            user_id: string;
+            /**
+             * Scopes
+             * @description What the page may do.
+             * @example [
+             *       "search",
+             *       "decide"
+             *     ]
+             */
+            scopes: ("search" | "add" | "decide" | "files" | "controls")[];
+            /**
+             * Expires In
+             * @description Seconds until the key expires. Default: `900`.
+             */
+            expires_in?: number;
         };
         /**
          * BulkBody
@@ -7752,6 +7801,38 @@ export interface operations {
             409: components["responses"]["409"];
             412: components["responses"]["412"];
             413: components["responses"]["413"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            503: components["responses"]["503"];
+        };
+    };
+    create_browser_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BrowserKeyBodyRequest"];
+            };
+        };
+        responses: {
+            /** @description The key, of at most an hour. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewKey"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             503: components["responses"]["503"];

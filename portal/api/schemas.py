@@ -1,8 +1,13 @@
-"""The body and the response of `POST /portal-links`."""
+"""The bodies and responses of `POST /portal-links` and `POST /browser-keys`."""
+
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from accounts.api.schemas import AuthenticatedBody, Time
+from accounts.api.schemas import AuthenticatedBody, KeyScope, Time
+from accounts.services import MAX_BROWSER_LIFETIME
+from core.ids import UserId
+from core.rest import WHOLE
 
 
 class PortalLinkBody(AuthenticatedBody):
@@ -26,3 +31,15 @@ class NewPortalLink(BaseModel):
     )
     expires_at: Time = Field(description="When the link stops working if it is not opened: in ten minutes.")
     session_seconds: int = Field(description="The seconds for which the opened pages can be used.", examples=[1800])
+
+
+class BrowserKeyBody(AuthenticatedBody):
+    """The user whose page calls the API, and what it may do there."""
+
+    user_id: UserId = Field(description="The user who has the page open.", examples=["u_123"])
+    scopes: list[KeyScope] = Field(
+        min_length=1, max_length=5, description="What the page may do.", examples=[["search", "decide"]]
+    )
+    expires_in: Annotated[int, Field(ge=1, le=int(MAX_BROWSER_LIFETIME.total_seconds())), WHOLE] = Field(
+        900, description="Seconds until the key expires."
+    )

@@ -101,6 +101,7 @@ SECRETS: dict[str, tuple[Callable[[Person], tuple[str, dict[str, Any]]], str]] =
 # POST requests without the header.
 EXEMPT = {
     "create_user": "its contract: an existing user is returned with the same key",
+    "create_browser_key": "a key that is not used ends within the hour",
     "create_portal_link": "a link that is not opened ends after ten minutes",
     "search_memories": "it changes nothing",
     "make_context": "it changes nothing",

@@ -34,6 +34,7 @@ API = {
     ("POST", "/users/me/keys/rotate"): KEY,
     ("DELETE", "/users/me/keys/<uuid:key_id>"): KEY,
     ("POST", "/portal-links"): KEY,
+    ("POST", "/browser-keys"): KEY,
     ("GET", "/resources"): KEY,
     ("POST", "/resources"): KEY,
     ("POST", "/resources/external"): KEY,

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts import portal_links, services
 from accounts.audit import Actor
-from accounts.models import AuditEvent, PortalLink
+from accounts.models import AuditEvent, PortalLink, UserKey
 from operations import erase
 from tests.conftest import Person
 from tests.portal.visits import make_link, visit
@@ -183,3 +183,37 @@ def test_a_frame_needs_an_origin_of_the_setting(alice: Person, settings: Any) ->
     assert "frame-ancestors https://app.example.org" in page.headers["Content-Security-Policy"]
     settings.MEMORY_GATEWAY_PORTAL_ORIGINS = []
     assert "frame-ancestors 'none'" in client.get("/portal/", secure=True).headers["Content-Security-Policy"]
+
+
+def test_the_provisioning_token_makes_short_keys_for_a_browser(alice: Person, bob: Person, settings: Any) -> None:
+    settings.MEMORY_GATEWAY_PROVISIONING_TOKEN = PROVISIONING
+    client = Client(headers={"authorization": f"Bearer {PROVISIONING}"})
+
+    def ask(by: Client = client, **body: Any) -> Any:
+        fields = {"user_id": alice.user_id, "scopes": ["search"]} | body
+        return by.post("/browser-keys", fields, "application/json")
+
+    issued = ask()
+    assert issued.status_code == 200, issued.content
+    key = UserKey.objects.get(pk=issued.json()["key_id"])
+    assert key.expires_at is not None
+    assert timezone.now() < key.expires_at <= timezone.now() + timedelta(minutes=15)
+    assert (key.scopes, key.label) == ("search", "browser")
+    event = AuditEvent.objects.filter(action="key.issue").latest("pk")
+    assert (event.user_id, event.actor_kind) == (alice.user_id, "provisioning")
+    browser = Client(headers={"authorization": f"Bearer {issued.json()['user_key']}"})
+    assert browser.get("/memories").status_code == 200
+    assert browser.post("/users/me/keys", {"scopes": ["search"]}, "application/json").status_code == 403
+    assert "browser" in visit(alice).get("/portal/connections")
+    key.revoked_at = timezone.now()
+    key.save()
+    assert browser.get("/memories").status_code == 401
+    refused = {"user_id": {"user_id": "nobody"}, "expires_in": {"expires_in": 3601}, "scopes": {"scopes": []}}
+    assert {name: ask(**body).status_code for name, body in refused.items()} == {
+        "user_id": 404, "expires_in": 422, "scopes": 422,
+    }  # fmt: skip
+    assert ask(Client()).status_code == 401
+    assert ask(bob.client).status_code == 403
+    assert ask(browser).status_code == 401
+    assert ask(keyed(alice, granted=["search"])).status_code == 403
+    assert ask(alice.client, expires_in=60).status_code == 200

@@ -681,6 +681,24 @@ class Users(UserEndpoints[S]):
         )
 
     @Endpoint
+    def browser_key(
+        self,
+        user_id: str,
+        scopes: Sequence[str],
+        *,
+        expires_in: int | None = None,
+        provisioning_token: str | None = None,
+    ) -> Call[models.NewKey]:
+        """Make a key of at most an hour, for a page that calls the API from the user's browser."""
+        return call(
+            "POST",
+            "/browser-keys",
+            parsed_as(models.NewKey),
+            body={"user_id": user_id, "scopes": scopes, "expires_in": expires_in},
+            headers={"Authorization": bearer(provisioning_token)},
+        )
+
+    @Endpoint
     def controls(self) -> Call[models.ControlsView]:
         """Get what the person lets the gateway keep. Needs a key with the scope `controls`."""
         return call("GET", "/users/me/controls", parsed_as(models.ControlsView))

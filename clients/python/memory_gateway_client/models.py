@@ -1112,6 +1112,27 @@ class NewPortalLink(Model):
     """The seconds for which the opened pages can be used."""
 
 
+class NewKey(Model):
+    """A new API key."""
+
+    key_id: UUID
+    """The id of the API key."""
+    label: str
+    """The label given when the key was made; may be empty."""
+    created_at: datetime
+    """When the key was made."""
+    expires_at: datetime | None
+    """When the key expires; null for never."""
+    scopes: list[str] | None = None
+    """The scopes of the key; null for everything but `controls`."""
+    app_id: str | None = None
+    """The only application that it reads and writes."""
+    agent_id: str | None = None
+    """The only agent as which it reads and writes."""
+    user_key: str
+    """The API key in plain text. Store it: it is not shown again."""
+
+
 class PauseView(Model):
     """A pause that lasts."""
 
@@ -1215,27 +1236,6 @@ class Key(Model):
     """True unless the key is expired or revoked."""
     is_current: bool
     """True for the key of this request."""
-
-
-class NewKey(Model):
-    """A new API key."""
-
-    key_id: UUID
-    """The id of the API key."""
-    label: str
-    """The label given when the key was made; may be empty."""
-    created_at: datetime
-    """When the key was made."""
-    expires_at: datetime | None
-    """When the key expires; null for never."""
-    scopes: list[str] | None = None
-    """The scopes of the key; null for everything but `controls`."""
-    app_id: str | None = None
-    """The only application that it reads and writes."""
-    agent_id: str | None = None
-    """The only agent as which it reads and writes."""
-    user_key: str
-    """The API key in plain text. Store it: it is not shown again."""
 
 
 class RotatedKey(NewKey):

@@ -45,6 +45,7 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "override_memory": ("memories.update", {}),
+    "create_browser_key": ("users.browser_key", {}),
     "create_portal_link": ("users.portal_link", {}),
     "create_user": ("users.create", {}),
     "describe_user": ("users.describe", {}),
@@ -117,6 +118,7 @@ REPLACED = {"erase_user"}
 NOT_SENT = {"user_id", "user_key", "cursor", "before", "If-None-Match", "If-Range", "Range"}
 READING = NOT_SENT | {"If-Match"}
 NOT_SENT_BY = {
+    "create_browser_key": {"user_key"},
     "create_user": set[str](),
     "describe_user": set[str](),
     "erase_user_by_id": {"user_key"},

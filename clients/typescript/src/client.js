@@ -699,6 +699,18 @@ export class Users extends Group {
   portalLink(options) {
     return this._call("POST", "/portal-links", { body: { ...options } });
   }
+
+  /**
+   * Make a key of at most an hour, for a page that calls the API from the user's browser.
+   *
+   * @param {string} userId
+   * @param {Fields<"BrowserKeyBodyRequest"> & { provisioningToken?: string }} options
+   * @returns {Promise<Schemas["NewKey"]>}
+   */
+  browserKey(userId, { provisioningToken, ...fields }) {
+    const body = { user_id: userId, ...fields };
+    return this._call("POST", "/browser-keys", { body, headers: bearer(provisioningToken) });
+  }
 }
 
 /** The user's API keys: `client.keys`. */

@@ -36,6 +36,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "add_messages": ("sessions.add", ["x", [MESSAGE], REST]),
     "change_webhook": ("webhooks.update", ["x", REST]),
     "override_memory": ("memories.update", ["x", REST]),
+    "create_browser_key": ("users.browserKey", ["x", REST]),
     "create_portal_link": ("users.portalLink", [REST]),
     "create_user": ("users.create", ["x", {}]),
     "describe_user": ("users.describe", ["x", REST]),
@@ -108,6 +109,7 @@ NOT_SENT = {"user_id", "user_key", "cursor", "before", "If-None-Match", "If-Rang
 READING = NOT_SENT | {"If-Match"}
 NOT_SENT_BY = {
     "erase_user_by_id": {"user_key"},
+    "create_browser_key": {"user_key"},
     "create_user": set[str](),
     "describe_user": set[str](),
     "get_expiry": READING,

@@ -698,6 +698,12 @@ COMMANDS = (
         ),
     ),
     Command("portal-link", "create_portal_link", ("portal-link",)),
+    Command(
+        "browser-key",
+        "create_browser_key",
+        ("browser-key u_123 --scopes search,decide",),
+        (argument("user_id", help="the user ID"),),
+    ),
     Command("list-keys", "list_keys", ("list-keys",)),
     Command(
         "issue-key",
