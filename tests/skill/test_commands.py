@@ -22,6 +22,7 @@ CREDENTIALS = {"user_id", "user_key"}
 LEFT_OUT_HEADERS = {"If-None-Match", "If-Range", "Range", "Idempotency-Key"}
 # Arguments that are no fields of the endpoint: parts of a form's file and of a message, and where a file goes.
 OWN_ARGUMENTS = {
+    "browser-key": {"user_id"},
     "erase-user": {"user_id"},
     "upload-resource": {"filename", "mime_type"},
     "download-resource": {"output"},

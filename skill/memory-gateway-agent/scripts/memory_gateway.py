@@ -701,8 +701,16 @@ COMMANDS = (
     Command(
         "browser-key",
         "create_browser_key",
-        ("browser-key u_123 --scopes search,decide",),
-        (argument("user_id", help="the user ID"),),
+        ("browser-key u_123 --scopes search --scopes decide",),
+        (
+            argument("user_id", help="the user ID"),
+            argument(
+                "--scopes",
+                action="append",
+                required=True,
+                help="what the page may do: search, add, decide, files, controls",
+            ),
+        ),
     ),
     Command("list-keys", "list_keys", ("list-keys",)),
     Command(
