@@ -21,7 +21,7 @@ _ENDS_BEFORE = lazy_pattern(
     r"|(?:be |am |'m |are |'re )?(?:done|through) with|stopped(?: (?:taking|using|drinking|reading|watching|going to|learning|playing|eating))?"
     r"|closed (?:everything|my accounts?|the account|it all|all of it) (?:at|with)|traded(?: in)?|swapped|replaced|switched (?:away )?from"
     r"|moved (?:away |on |out )?(?:from|of)|broke up with|split (?:up )?(?:with|from)|said goodbye to|phased out|unsubscribed from"
-    r"|(?:my )?notice at|(?:moved|migrated|converted) off|instead of|rather than"
+    r"|(?:my )?notice at|(?:moved|migrated|converted|taken|took (?:me|us)|put me) off|instead of|rather than"
     r"|no longer (?:at|with|in|on|use|using|take|taking|drive|driving|read|reading|have)|not (?:at|with|in|on) (?=.* any ?more))"
     r"(?: (?:the|my|our|that|this|old|an?|all|those))*[ '\"]*$"
 )

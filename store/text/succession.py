@@ -298,8 +298,8 @@ def _clauses(text: str) -> tuple[Clause, ...]:
 
 
 _HAS_SUBJECT = lazy_pattern(
-    r"(?:i|we|my|our|the|it|they|there|ich|wir|es|mein\w*|unser\w*|der|die|das|yo|mi|el|la|los|las|je|j'|mon|ma|le|les|on|nous|eu|meu|minha"
-    r"|o|a|as|os|new|from|as of|since|now)\b|我|现"
+    r"(?:(?:and|now|since then|jetzt|seitdem|ahora|maintenant|agora) |现在)?(?:i|we|my|our|the|it|they|there|ich|wir|es|mein\w*|unser\w*|der|die|das|yo|mi|el|la|los|las|je|j'|mon|ma|le|les|on|nous|eu|meu|minha"
+    r"|o|a|as|os|new|from|as of)\b|(?:现在)?我"
 )
 
 
@@ -499,8 +499,6 @@ _BIAS: Final = -3.0
 _LIKELY: Final = 0.5
 _SURE: Final = 1.3
 """The least evidence for a link, and for one that may leave the older text out."""
-_CERTAIN: Final = 2.5
-"""Evidence beside which it matters little that a newer text lacks a word of the question."""
 _PRESUMED: Final = 1.5
 """Evidence that a question for what was before gives: that something changed."""
 _OF_CHANGE: Final = 2
@@ -552,9 +550,8 @@ def _weighed(asked: str, older: str, newer: str) -> Link | None:
     is_sure = evidence >= _SURE and not (
         signs["lacks a name"]
         or _OF_EVENT.search(wanted.text)
-        or (evidence < _CERTAIN and _is_of_other_thing(wanted, old, new))
         or signs["no wanted kind"]
-        or _coverage(asked, older) > 0 == _coverage(asked, newer)
+        or not (_answers(wanted, asked, newer) or (signs["shared words"] > 1 / 2 and not _coverage(asked, older)))
     )
     is_about_one = not _are_named_apart(older, newer, has_signal=bool(new.signal))
     if is_of_speaker and is_about_one and (is_sure or (is_single and _are_of_one_kind(old, new))):
@@ -578,7 +575,8 @@ def _may_follow(wanted: Question, old: Said, new: Said) -> bool:
     """Return True if a newer text states something about the same that the older one does not say."""
     if not new.all_words - old.all_words - wanted.all_words or (not new.signal and old.all_words <= new.all_words):
         return False
-    if not new.ends and new.words <= old.words:  # it says the same value again
+    is_state = "status" in new.topics or bool(new.numbers - old.numbers)
+    if not new.ends and new.words <= old.words and not is_state:  # it says the same value again
         return False
     return not (old.beginnings.isdisjoint(new.beginnings) and old.topics.isdisjoint(new.topics))
 
@@ -589,10 +587,14 @@ def _is_of_another(wanted: Question, old: Said, new: Said, older: str, newer: st
     is_of_other_number = bool(named and new.numbers - old.numbers) and named.isdisjoint(new.numbers)
     if is_of_other_number or _names_older_thing(wanted, older, newer) or _differ_in_units(older, newer):
         return True
+    if (other := _HAN_OBJECT.search(newer)) and set(other[1]).isdisjoint(wanted.text + older):
+        return True
     is_change = new.signal == _OF_CHANGE
     return not is_change and (_is_of_other_topic(wanted, old, new) or not may_be_of_one_thing(older, newer))
 
 
+_HAN_OBJECT = lazy_pattern("把([^，。把]{1,5}?)[卖换改染刷漆搬调移送]")
+"""What a Chinese text says to have changed."""
 _UNITS: Final = (
     lazy_pattern(r"[$\u20ac\u00a3\u00a5] ?\d|\d ?(?:k )?(?:euros?|eur|dollars?|usd|bucks|pounds a|quid|gbp|cents?|francs?|reais|pesos|[$\u20ac\u00a3]|\u5143|\u5757\u94b1?|\u4e07\u5143)(?![a-z])"),
     lazy_pattern(r"\d ?(?:mg|milligrams?|g|grams?|kg|kilos?|kilograms?|lbs?|stone|gramm|gramos?|grammes?|\u6beb\u514b|\u514b|\u516c\u65a4|\u65a4)(?![a-z])"),
@@ -694,12 +696,6 @@ def _things(subject: list[str]) -> set[str]:
     }
 
 
-def _is_of_other_thing(wanted: Question, old: Said, new: Said) -> bool:
-    """Return True if a newer text has the words of the older one, but one that the question asks for."""
-    shared, alike = old.words & new.words, old.words | new.words
-    return bool(_lacking(wanted, old, new)) and len(shared) * 6 > len(alike)
-
-
 def _is_one_thing(old: Said, frame: str) -> bool:
     """Return True for one sentence about a thing of the speaker: "My rent is …"."""
     return not old.others and bool(_IS_ONE.match(fold_in_place(frame))) and not _SEVERAL_NOUN.search(frame)
@@ -723,6 +719,11 @@ def _coverage_of_clause(asked: str, text: str) -> float:
     """Return the most that one clause of a text has of the topics and words of a question."""
     wanted = question(asked)
     return max((_share(wanted, one.topics, one.words) for one in _clauses(text)), default=0.0)
+
+
+def _answers(wanted: Question, asked: str, text: str) -> bool:
+    """Return True if a text has something of what a question asks for, or the question names nothing."""
+    return not (wanted.groups or wanted.words) or _coverage(asked, text) > 0
 
 
 def _share(wanted: Question, topics: frozenset[str], words: frozenset[str]) -> float:
@@ -823,7 +824,7 @@ _SEVERAL_NOUN = lazy_pattern(
     "|".join(rf"\b{word}\b" if word.isascii() else word for word in sorted(MULTIPLE)), re.IGNORECASE
 )
 _ONE_NOUN = lazy_pattern(
-    r"\b(?:what|which) (?:day|week|weekend|morning)\b|\b(?i:team|daughter|son|dog|cat|sister|brother) (?=[A-Z][a-z])"
+    r"\b(?:what|which) (?:\w+ )?(?:day|week|weekend|morning|plan|team)\b|\b(?i:team|daughter|son|dog|cat|sister|brother) (?=[A-Z][a-z])"
 )
 """Nouns of several things that a question asks one of: "which day", "my dog Rufus"."""
 _TOKEN = lazy_pattern(r"[^\W\u4e00-\u9fff]+(?:'\w+)?|[\u4e00-\u9fff=]|:(?!\d)")

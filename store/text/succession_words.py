@@ -47,7 +47,7 @@ TOPICS: Final = {
         银行 开户""",
     "insurance": """insur versicher krankenkasse seguro$ asegur assurance mutuelle assicura verzeker 保险""",
     "gym": """gym$ gyms$ workout work$ fitness fitnessstudio gimnasio salle$ academia$ ginasio palestra sportschool 健身""",
-    "school": """school$ schools$ attend college$ university$ study$ studies$ studying$ major$ course$ uni$ studium
+    "school": """school$ schools$ attend college$ university$ degree$ fach$ studienfach study$ studies$ studying$ major$ course$ uni$ studium
         studier schule$ estudi carrera$ universidad facultad colegio$ etudi ecole$ fac$ lycee estud curso$ faculdade
         escola$ 上学 读书 学校 专业 念 大学 转学""",
     "weight": """weigh weight$ kilos$ kilo$ kg$ pounds$ lbs$ scales$ wiege$ gewicht$ abgenommen zugenommen peso$ pesa$
@@ -62,7 +62,7 @@ TOPICS: Final = {
     "language": """language$ written$ rewrit rewrote$ python$ rust$ java$ kotlin$ typescript$ geschrieben lenguaje
         langage linguagem 语言 重写""",
     "status": """status state$ stand$ ticket$ estado$ estat etat$ merged$ done$ fixed$ closed$ shipped$ resolved$ blocked$
-        finished$ abgeschlossen erledigt fertig 状态 修好 完成 进度""",
+        finished$ unblocked$ abgeschlossen erledigt fertig 状态 修好 完成 搞定 进度""",
     "schedule": """when$ time$ day$ wann$ uhrzeit termin$ cuando$ hora$ quand$ heure$ quando$ scheduled due$ date$
         什么时候 几点 时间 哪天 周几 星期几 何时 几号 日期""",
     "wake": """wake$ wakes$ woke$ get_up$ gets_up$ getting_up$ alarm$ aufsteh stehe$ aufwach levant despert leve$ reveil
@@ -71,11 +71,14 @@ TOPICS: Final = {
     "drink": """coffee$ tea$ drink$ drinks$ drank$ kaffee$ tee$ trink cafe$ bebo$ boisson bois$ 喝 咖啡 茶""",
     "name": """name$ named$ called$ surname renamed$ heisse$ heisst$ heißt$ nachname llamo$ llama$ nombre$ apellido
         appelle nom$ chamo$ chama$ nome$ 叫 名字 姓 改名""",
-    "hair": """hair$ haircut$ haare$ pelo$ cheveux cabelo$ 头发""",
+    "hair": """hair$ haircut$ dyed$ dye$ bald$ ponytail$ gefarbt 染 haare$ pelo$ cheveux cabelo$ 头发""",
     "tool": """use$ uses$ using$ tool$ app$ nutz verwend benutz uso$ usa$ usamos$ utiliz utilis outil$ herramienta
         ferramenta uso$ usamos$ gebruik 用 使用 工具""",
     "team": """team$ department$ abteilung equipo$ equipe$ departamento 部门 团队 小组""",
-    "color": """color$ colour$ colors$ painted$ paint$ farbe couleur cor$ 颜色""",
+    "color": """color$ colour$ colors$ painted$ paint$ farbe couleur cor$ 颜色 red$ blue$ green$ yellow$ orange$ purple$ pink$ black$ white$
+        grey$ gray$ brown$ teal$ navy$ turquoise$ beige$ rot$ rote$ blau grun gelb lila$ rosa$ schwarz weiss grau braun turkis rojo$ roja$ azul$
+        verde$ amarill morado$ negro$ negra$ blanco$ blanca$ gris$ marron$ rouge$ bleu vert$ verte$ jaune$ noir$ noire$ blanc$ blanche$ vermelh
+        amarel preto$ preta$ branco$ branca$ cinza$ roxo$ 红色 蓝色 绿色 黄色 橙色 紫色 粉色 黑色 白色 灰色 棕色 深蓝 深绿""",
     "pet": """cat$ dog$ pet$ hund$ katze$ perro$ gato$ chien$ chat$ cachorro$ 猫 狗""",
 }
 """The words of a topic, by its relation. Some are of questions for it."""
@@ -89,8 +92,8 @@ CHANGES: Final = """
     handed$ shut$ flooded$ collapsed$ died$ adjusted$ adjust voted$ redrawn$ reshuffl rearranged$ install chopped$ hung$ stepped$
     taken_over$ took_over$ from_now$ from_today$ ab_sofort$ ab_jetzt$ my_notice$ put_into$ redone$ measured$ stuck$ made_me$ landed$ called_me$ calls_me$ found_a$ picked$ chose$ chosen$
     went_up went_down went_back went_vegan went_vegetarian went_from went_with hit$ finished$ stopped$ ended$ expired$ i_got$ we_got$ user_got$ got_a_new$ got_the$ got_an$ axed$ got_my$ got_back$ got_up$ got_pushed$ got_moved$ got_closed$ got_changed$ got_swapped$ got_married$ got_divorced$ got_promoted$ got_hired$ got_rid$ got_cut$ just_got$ finally_got$ joined$ started$ opened$ closed$ adopted$ rolled$ settled$ landed$
-    jumped$ upped$ turned$ off$ over$ hired$ took$ trimmed$ dyed$ down_to$ up_to$ finally$ passed$ redid$ overhaul
-    gewechselt wechsel hochgesetzt heraufgesetzt herabgesetzt hochgestuft umgezogen gezogen umzug gekundigt verschoben verschob verlegt geandert andert umgestiegen umgestellt
+    jumped$ painted$ repainted$ upped$ turned$ off$ over$ hired$ took$ trimmed$ dyed$ down_to$ up_to$ finally$ passed$ redid$ overhaul
+    gewechselt wechsel gestrichen lackiert hochgesetzt heraufgesetzt herabgesetzt hochgestuft umgezogen gezogen umzug gekundigt verschoben verschob verlegt geandert andert umgestiegen umgestellt
     ersetzt statt$ erhoh gesenkt gestiegen verkauft abgegeben getrennt geheiratet befordert abgeschlossen umgeschult
     umbenannt ausgetauscht getauscht zugemacht gewonnen angefangen gekauft mehr$ sondern$ ubernommen zuruckgesetzt gelandet untergekommen eingefuhrt bestanden ausgezogen eingezogen vorgezogen
     cambi mude$ mudo$ mudamos$ mudado$ deje$ dejo$ dejado$ dejamos$ migr paso$ pase$ pasamos$ pasado$ subi$ subio$ baje$
@@ -104,7 +107,7 @@ CHANGES: Final = """
     trasferit lasciat sostituit spostat rinviat venduto$ comprato$ diventat passat
     verhuisd gewisseld veranderd overgestapt vervangen verzet verschoven verhoogd verkocht gekocht geworden
     换 改 搬到 搬去 搬家 搬来 搬进 搬走 搬回 搬出 搬离 搬新 搬入 搬过 搬了家 迁 跳槽 辞 离职 转 涨 降 调 升 推迟 提前 延 不再 取消 卖 分手 离婚 结婚 变 戒 开始 更新 替换 挪 刚过 修好 完成
- 加到 减到 瘦到 胖到 长到 蹿到 重写 搞定 毕业 买了 定在 不干 交给 转到 停了 调走 成了 走了 休产假
+ 刷成 漆成 染成 加到 减到 瘦到 胖到 长到 蹿到 重写 搞定 毕业 买了 定在 不干 交给 转到 停了 调走 成了 走了 休产假
     変 引っ越 引越 転職 移行 移り 切り替 乗り換
 """
 """Words that say that something changed."""
@@ -131,7 +134,7 @@ NOW: Final = """
 """
 """Words that say that something is so now."""
 DOUBTS: Final = """
-    still$ another$ a_second$ einen_zweiten$ eine_zweite$ un_segundo$ una_segunda$ un_deuxieme$ une_deuxieme$ um_segundo$ uma_segunda$ 第二个 第二只 第二台 第二辆
+    still$ another$ ran_out_of$ ran_out_of$ ist_alle$ sind_alle$ test_drove$ test_drive$ test-drove$ viewed$ besichtigt probegefahren 试驾 看房 又买 a_second$ einen_zweiten$ eine_zweite$ un_segundo$ una_segunda$ un_deuxieme$ une_deuxieme$ um_segundo$ uma_segunda$ 第二个 第二只 第二台 第二辆
     besides$ both$ additionally$ want$ wants$ hope$ hoping$ wish$ i_will$ next_year$ next_month$
     thinking_of$ considering$ might$ will_move$ would$ if$ unless$ planning$ perhaps$ almost$ nearly$ imagine$
     tempted$ dream$ dreamt$ dreaming$ pretend$ supposed$ suppose$  used_to$ back_in$ back_then$ years_ago$
@@ -151,7 +154,7 @@ DOUBTS: Final = """
 """
 """Words of a text that replaces nothing: it doubts, wishes, plans, plays, tells of the past, or adds a value."""
 TEMPORARY: Final = (
-    r"\b(?:only today|just today|for today|temporarily|for now|vorubergehend|nur heute|furs erste|temporalmente|por ahora"
+    r"\b(?:only today|just today|early today|late today|this time|dieses mal|diesmal|esta vez|cette fois|desta vez|for today|temporarily|for now|vorubergehend|nur heute|furs erste|temporalmente|por ahora"
     r"|provisoirement|temporairement|temporariamente|por enquanto)\b|临时|暂时|这一次|就这次|这两天"
 )
 """Words that say that something holds for a while, and not for good."""
@@ -193,7 +196,7 @@ ASKING: Final = """
     qual quais quem onde quando quanto quantos como chi dove quale che wie wat waar wanneer welk welke hoeveel tenia llamaba avait zuvor auparavant beim welchem welcher welches ahora actual ancien
     es son esta estan tiene tengo llama llamo utilisateur usuario usuaria utilizador suis est fait faire c'est j'ai ai-je
     tenho tem estou sou meu minha mis antes avant vorher fruher damals derzeit zurzeit momentan currently previously before
-    lautet lauten nutze benutze verwende wohne arbeite used use kind type sort much many often long high old called now exactly again moment present now get go goes
+    lautet lauten nutze benutze verwende wohne arbeite used use kind type sort much many often long high old called now exactly again moment present now get go goes eigentlich nochmal denn pls plz please btw rn anyway actually remind
     service project system app do does did have has had got am was were been be my our the_user user's i we
 """
 """Words of questions that name nothing."""

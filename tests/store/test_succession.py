@@ -220,6 +220,12 @@ def test_another_value_with_the_same_verb_and_complement_replaces(question: str,
         ("Welches Auto fahre ich?", "Ich fahre einen Passat", "Mein Chef hat seinen Passat verkauft und fährt Tesla"),
         ("我多重？", "我的体重是八十公斤", "我搬了一箱七十四公斤的书"),
         ("任务七十二怎么样了？", "任务七十二还没开始", "任务七十三搞定了"),
+        ("Which phone do I have?", "I have a Pixel 7", "Lost my Pixel charger, bought a new cable"),
+        ("When does school start?", "School starts at 8", "School ended early today because of the snow"),
+        ("What do I drive?", "I drive a Tesla", "I test drove a Volvo and got back home late"),
+        ("Wo wohne ich?", "Ich wohne in Graz", "Ich habe heute eine neue Wohnung in Linz besichtigt"),
+        ("我学什么专业？", "我学的是会计", "我姐姐转专业了，现在学法律"),
+        ("我的头发是什么颜色？", "我的头发是黑色", "我把裤子染成蓝色了"),
     ],
 )  # fmt: skip
 def test_a_change_of_another_thing_replaces_nothing_for_certain(question: str, older: str, newer: str) -> None:
@@ -235,6 +241,9 @@ def test_a_change_of_another_thing_replaces_nothing_for_certain(question: str, o
         ("Which school is Lena at?", "Lena goes to Birchfield", "Lena left Birchfield, she's at St Ives now"),
         ("Quel est le code du wifi ?", "Le code du wifi est 34B7.", "Le code du wifi a changé, c'est 91C2."),
         ("儿子多高？", "儿子的身高是一米二", "儿子长到一米二八了"),
+        ("What colour is our door?", "Our front door is red", "We painted the front door dark green"),
+        ("大门是什么颜色？", "大门是红色的", "大门刷成绿色了"),
+        ("Wann ist Chorprobe?", "Chorprobe ist montags", "Die Chorprobe wurde auf mittwochs verlegt"),
     ],
 )  # fmt: skip
 def test_a_change_of_the_same_thing_replaces_for_certain(question: str, older: str, newer: str) -> None:
