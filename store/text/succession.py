@@ -151,6 +151,10 @@ class Question(NamedTuple):
     is_of_state: bool
     is_of_speaker: bool
     beginnings: frozenset[str]
+    is_of_past: bool
+    is_of_event: bool
+    is_of_several_values: bool
+    is_of_several_things: bool
 
 
 @lru_cache(maxsize=16_384)
@@ -216,7 +220,7 @@ def _is_stated(text: str) -> bool:
 @lru_cache(maxsize=1024)
 def question(text: str) -> Question:
     """Return what a question asks."""
-    text = _read(text)
+    asked, text = text, _read(text)
     folded = fold_in_place(text)
     marks = _marks(folded)
     topics = _topics(folded, chain.from_iterable(names for _word, names in marks))
@@ -241,6 +245,10 @@ def question(text: str) -> Question:
         not _OF_EVENT.search(folded) or is_about_past(text),
         any(_SELF in names for _word, names in marks) or _FIRST_PERSON.search(folded) is not None,
         _beginnings(_words(folded)),
+        is_about_past(asked),
+        _OF_EVENT.search(folded) is not None,
+        _SEVERAL.search(folded) is not None,
+        _SEVERAL_NOUN.search(_ONE_NOUN.sub(" ", asked)) is not None,
     )
 
 
@@ -542,14 +550,14 @@ def _weighed(asked: str, older: str, newer: str) -> Link | None:
     signs = _signs(wanted, old, new, _Pair(asked, older, newer, frame))
     evidence = _BIAS + sum(EVIDENCE[sign] * present for sign, present in signs.items())
     is_single = _is_one_thing(old, frame) and not _lacking(wanted, old, new)
-    is_likely = is_single or evidence + _PRESUMED * is_about_past(asked) >= _LIKELY
+    is_likely = is_single or evidence + _PRESUMED * wanted.is_of_past >= _LIKELY
     if not is_likely or not _is_of_one_subject(wanted, old, new, older, newer):
         return None
     relation = next(iter(sorted(wanted.topics & new.topics)), " ".join(sorted(wanted.words & new.words)) or "value")
     is_of_speaker = not old.others or bool(old.others & (new.others | wanted.others | wanted.all_words | new.all_words))
     is_sure = evidence >= _SURE and not (
         signs["lacks a name"]
-        or _OF_EVENT.search(wanted.text)
+        or wanted.is_of_event
         or signs["no wanted kind"]
         or not (_answers(wanted, asked, newer) or (signs["shared words"] > 1 / 2 and not _coverage(asked, older)))
     )
@@ -652,8 +660,8 @@ def _signs(wanted: Question, old: Said, new: Said, pair: _Pair) -> dict[str, flo
         ),
         "no wanted kind": bool(wanted.wants) and not wanted.wants & new.kinds,
         "no separate value": new.is_facet,
-        "several values": bool(_SEVERAL.search(wanted.text)) and not new.ends,
-        "several things": bool(_SEVERAL_NOUN.search(_ONE_NOUN.sub(" ", pair.asked))),
+        "several values": wanted.is_of_several_values and not new.ends,
+        "several things": wanted.is_of_several_things,
         "long before": math.log(max(len(pair.older.encode()) / _SHORT, 1)),
     }
 
@@ -882,6 +890,7 @@ _SEVERAL = lazy_pattern(
 """Questions with several answers at a time."""
 
 
+@lru_cache(maxsize=16_384)
 def _has(words: frozenset[str], word: str) -> bool:
     """Return True if words hold one, or another inflection or a compound of it."""
     if word in words:
