@@ -38,13 +38,12 @@ class _Job:
 class Pool:
     """A pool of at most `size` threads, started on demand; one caller gets at most `share` of them at a time.
 
-    A call leaves its caller's share when it calls another service, such as the remote, if fewer than `MAX_WAITING`
-    calls of the caller have left, and otherwise once it waits for `SLOW_SECONDS`. One that computes stays: threads
-    share the interpreter, and more of them would slow other callers. All calls of one caller get at most half of the
-    threads. Further work is queued; work that waits for its caller's share does not delay other callers.
+    A call leaves its caller's share when it calls another service, if fewer than `MAX_WAITING` calls of the caller have
+    left, and otherwise once it waits for `SLOW_SECONDS`. One that computes stays, because threads share the
+    interpreter. All calls of one caller get at most half of the threads. Work that waits for its caller's share delays
+    no other caller.
 
-    `concurrent.futures` would wait for its threads at exit. Call `run` on one event loop only: the counters are not
-    thread-safe.
+    `concurrent.futures` would wait at exit. Call `run` on one event loop only: the counters are not thread-safe.
     """
 
     def __init__(
