@@ -302,6 +302,10 @@ class Memory(CheckedModel):
             ),
             # The trash.
             models.Index(fields=["created_at_ms", "id"], condition=~_LIVE, name="memory_in_trash"),
+            # What expires soonest of all users.
+            models.Index(
+                fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="memory_by_time_of_expiry"
+            ),
             # What expires next.
             models.Index(
                 fields=["user", "state", "expires_at"],

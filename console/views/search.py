@@ -224,10 +224,13 @@ def narrowed(filters: SearchFilters) -> QuerySet[LoggedSearch]:
 
 
 def _frequent_without_hits(found: QuerySet[LoggedSearch]) -> list[tuple[str, int, int]]:
-    """Return words, number and latest key of the most frequent of the latest searches, with equal words as one."""
+    """Return words, number and latest key of the most frequent of the latest searches, with equal words as one.
+
+    Those without words are looked at too: where words are not stored, the database would read the whole log for some.
+    """
     counts, latest = Counter[str](), dict[str, tuple[str, int]]()
-    recent = found.order_by("-at", "-pk").exclude(query="").values_list("pk", "query")
-    for pk, query in recent[:_LOOKED_AT]:
+    recent = found.order_by("-at", "-pk").values_list("pk", "query")[:_LOOKED_AT]
+    for pk, query in ((pk, query) for pk, query in recent if query):
         words = " ".join(query.casefold().split())
         counts[words] += 1
         latest.setdefault(words, (query, pk))
