@@ -106,15 +106,21 @@ class OperatorIdentityAdmin(ReadOnlyAdmin):
 
 @admin.register(OperatorTenant)
 class OperatorTenantAdmin(ReadOnlyAdmin):
+    """The tenants to which operators are limited."""
+
     list_display = ("operator", "tenant")
-    list_filter = ("tenant",)
     list_select_related = ("operator",)
+    search_fields = ("operator__username__exact", "tenant__exact")
 
 
 @admin.register(SavedView)
 class SavedViewAdmin(ReadOnlyAdmin):
+    """Lists with filters that operators saved."""
+
     list_display = ("name", "page", "operator", "is_shared", "created_at")
     list_filter = ("page", "is_shared")
+    list_select_related = ("operator",)
+    search_fields = ("operator__username__exact", "name__exact")
 
 
 @admin.register(SecondFactor)

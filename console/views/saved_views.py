@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import parse_qsl
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -96,7 +97,7 @@ def save(request: HttpRequest) -> HttpResponseBase:
     form = SavedViewForm(request.POST)
     back = next_address(request, reverse("console:views"))
     if not form.is_valid():
-        raise InvalidInput(" ".join(error for errors in form.errors.values() for error in errors))
+        raise InvalidInput(" ".join(str(error) for errors in form.errors.values() for error in errors))
     values = form.cleaned_data
     if not request.user.has_perm(saved_views.PERMISSIONS[values["page"]]):
         raise Forbidden(_("You may not open this list."))
@@ -105,20 +106,16 @@ def save(request: HttpRequest) -> HttpResponseBase:
     query = saved_views.query_of(filters)
     if filters.problems or not query:
         raise InvalidInput(_("Choose a filter first."))
-    own = SavedView.objects.filter(operator=request.user.pk)
+    operator = cast("User", request.user)
+    own = SavedView.objects.filter(operator=operator)
     if own.exclude(name=values["name"]).count() >= saved_views.MAX_OF_OPERATOR:
         raise Conflict(_("You have too many views. Delete one first."))
-    named = MemoryUser.objects.filter(pk=queries.user_pk(filters.data.get("user", ""))).first()
-    view, _is_new = own.update_or_create(
+    user_pk = queries.user_pk(filters.data.get("user", ""))
+    named = MemoryUser.objects.filter(pk=user_pk).first() if user_pk else None
+    view, _is_new = SavedView.objects.update_or_create(
+        operator=operator,
         name=values["name"],
         defaults={"page": values["page"], "query": query, "is_shared": is_shared, "user": named},
-        create_defaults={
-            "operator_id": request.user.pk,
-            "page": values["page"],
-            "query": query,
-            "is_shared": is_shared,
-            "user": named,
-        },
     )
     detail = {"page": view.page, "is_shared": is_shared}
     record(actor_of(request), "view.save", str(view.pk), user_id=named.user_id if named else "", detail=detail)
