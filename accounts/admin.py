@@ -109,6 +109,7 @@ class OperatorTenantAdmin(ReadOnlyAdmin):
     """The tenants to which operators are limited."""
 
     list_display = ("operator", "tenant")
+    list_filter = ("tenant",)
     list_select_related = ("operator",)
     search_fields = ("operator__username__exact", "tenant__exact")
 

@@ -51,7 +51,7 @@ def menu(client: Client, path: str = "queues/") -> dict[str, str]:
 def counted(client: Client) -> dict[str, str]:
     """The menu after the request that the page sends for the counts."""
     page = client.get(f"{PANEL}queues/").content.decode()
-    address = re.search(r'<ul id="mg-views" hx-get="([^"]+)"', page)
+    address = re.search(r'<ul id="mg-views"\s+hx-get="([^"]+)"', page)
     assert address
     client.get(unescape(address[1]))
     return menu(client)
