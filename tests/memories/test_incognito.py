@@ -280,7 +280,7 @@ def test_its_memories_are_in_no_count(alice: Person, admin_client: Client) -> No
 def test_an_upgrade_counts_them_no_more(alice: Person) -> None:
     add(alice, "I like tea.", session_id="chat:open")
     add(alice, f"I like {WORD}.")
-    migration = import_module("store.migrations.0036_incognito_not_counted")
+    migration = import_module("store.migrations.0033_incognito_not_counted")
     with connection.schema_editor() as editor:
         rollups.remove(editor)
         for statement in rollups.statements(connection.vendor, knows_incognito=False):

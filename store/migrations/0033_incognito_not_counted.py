@@ -17,7 +17,7 @@ def leave_out(apps, schema_editor):
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("store", "0031_incognito_sessions_of_a_user")]
+    dependencies = [("store", "0032_expiry_of_all_users")]
 
     operations = [
         migrations.RunPython(leave_out, migrations.RunPython.noop),
