@@ -60,7 +60,7 @@ class AttachedEngine(EmbeddedEngine):
         expires_at: NewExpiry = KEPT,
         check: Callable[[], None] = lambda: None,
     ) -> AddResult:
-        """Store messages, which are sent later. A message that was stored before a remote was attached is not sent.
+        """Store messages, which are sent later. What expires is not sent, nor is what was stored before the remote.
 
         The file of a resource that cannot be read here is sent at once. Raises: `EngineRefused` for a deleted session;
         the errors of the remote for such a file.
@@ -79,7 +79,9 @@ class AttachedEngine(EmbeddedEngine):
             sessions.set_expiry(session, expires_at)
             known = outbox.known(session, named)
             stored = _store(owner, session, {one: parts for one, parts in drafts.items() if one not in known})
-            outbox.record(session, {one: _without(named[one], unread) for one in stored}, stored)
+            sent = {one: _without(named[one], unread) for one in stored}
+            ends = session.expires_at if expires_at is KEPT else expires_at
+            outbox.record(session, sent, stored, withheld=stored if ends else _expiring(drafts))
         if session.kind == Session.Kind.RESOURCE and outbox.lacks_unread(session, named):
             self.remote.send(owner, session, named)
         else:
@@ -193,6 +195,15 @@ def _without_files(message: Message) -> Message:
     """Return the message with the names of its files in their place."""
     content = tuple(item if item.text is not None else item.as_text() for item in message.content)
     return replace(message, content=content)
+
+
+def _expiring(drafts: Mapping[str, Sequence[_Draft]]) -> set[str]:
+    """Return the ids of messages with a memory that expires."""
+    return {
+        message_id
+        for message_id, parts in drafts.items()
+        if any(memory.expires_at for one in parts if one.draft is not None for memory in one.draft.memories)
+    }
 
 
 def _store(owner: Owner, session: Session, drafts: Mapping[str, Sequence[_Draft]]) -> dict[str, list[str]]:

@@ -108,10 +108,16 @@ def wait_again(found: QuerySet[OutboxEntry]) -> int:
     return found.filter(state=_State.REFUSED).update(state=_State.PENDING, cause="")
 
 
-def record(session: Session, named: Mapping[str, Message], memory_ids: Mapping[str, Sequence[str]]) -> None:
+def record(
+    session: Session,
+    named: Mapping[str, Message],
+    memory_ids: Mapping[str, Sequence[str]],
+    *,
+    withheld: Collection[str] = (),
+) -> None:
     """Record new messages of a session that the caller has locked. Call inside a transaction.
 
-    `memory_ids` are the memories that were stored for each.
+    `memory_ids` are the memories that were stored for each. Those in `withheld` are not sent.
     """
     if not named:
         return
@@ -130,7 +136,7 @@ def record(session: Session, named: Mapping[str, Message], memory_ids: Mapping[s
             message=as_json(message),
             time_ms=time_ms,
             span_ms=message.span_ms,
-            state=_State.PENDING if _is_taken(message) else _State.WITHHELD,
+            state=_State.PENDING if _is_taken(message) and message_id not in withheld else _State.WITHHELD,
             recorded_at=timezone.now(),
         )
         for (message_id, message), time_ms in zip(named.items(), times, strict=True)
@@ -147,11 +153,13 @@ def _is_taken(message: Message) -> bool:
 def send_all_again(session: Session) -> None:
     """Let the messages of a session wait for the remote, in the order of their times, also those that it has.
 
-    Messages without text and those that a remote does not take stay as they are. Call inside a transaction that has
-    locked the session.
+    Messages without text, those that expire and those that a remote does not take stay as they are. Call inside a
+    transaction that has locked the session.
     """
     here = of_attached(session).exclude(message={}).exclude(state=_State.PURGED)
-    rows = [row for row in here if _is_taken(message_of(row))]
+    ending = Q(session=session.pk) & (Q(expires_at__isnull=False) | Q(session__expires_at__isnull=False))
+    expiring = set(Memory.objects.filter(ending).values_list("memory_id", flat=True))
+    rows = [row for row in here if _is_taken(message_of(row)) and expiring.isdisjoint(row.memory_ids)]
     OutboxEntry.objects.filter(pk__in=[row.pk for row in rows]).delete()
     rows.sort(key=lambda row: row.time_ms)
     for row in rows:

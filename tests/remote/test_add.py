@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
+from django.utils import timezone
 
 from accounts import controls
 from accounts.audit import Actor
@@ -21,7 +23,7 @@ from remote import outbox
 from remote.client.failures import CircuitOpen
 from remote.models import OutboxEntry
 from store.models import Memory, Session
-from store.types import ContentItem, Message, SearchRequest
+from store.types import KEPT, ContentItem, Message, SearchRequest
 from tests.conftest import Person
 from tests.object_store import BUCKET, PREFIX, Bucket
 from tests.remote.conftest import NOON, add_and_send, deliver, make_engine, message_of
@@ -213,6 +215,30 @@ def test_system_messages_are_kept_and_not_sent(engine: AttachedEngine, stub: Stu
     assert outbox.message_of(OutboxEntry.objects.get(category="full_context_system")) == system
     assert states() == {"You book trains.": "withheld", "green tea": "flushed"}
     assert {memory.text for memory in shown(alice)} == {"alice said: green tea", "You book trains."}
+
+
+@pytest.mark.parametrize("way", ["message", "default", "session"])
+def test_what_expires_is_kept_and_not_sent(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, settings: Any, way: str
+) -> None:
+    later = timezone.now() + timedelta(days=1)
+    if way == "default":
+        settings.MEMORY_GATEWAY_EXPIRY = {"tag:draft": 1}
+    expiring = message_of(alice.owner, "The draft is yellow.")
+    lasting = message_of(alice.owner, "The contract is blue.", NOON + 1)
+    if way == "message":
+        expiring = replace(expiring, expires_at=later)
+    elif way == "default":
+        expiring = replace(expiring, tags=("draft",))
+    engine.add(alice.owner, "chat:c1", [expiring], expires_at=later if way == "session" else KEPT)
+    engine.add(alice.owner, "chat:c1", [lasting])
+    deliver(engine, alice.owner, "chat:c1")
+    assert sent_texts(stub) == ([] if way == "session" else ["The contract is blue."])
+    with transaction.atomic():
+        outbox.send_all_again(Session.objects.get())
+    deliver(engine, alice.owner, "chat:c1")
+    assert not any("draft" in text for text in sent_texts(stub))
+    assert {one.text for one in shown(alice)} >= {"The draft is yellow."}
 
 
 def test_agents_of_two_users_with_one_name_get_different_ids(
