@@ -165,7 +165,7 @@ def test_a_remote_is_given_a_name_that_it_takes(user_id: str, upstream: StubUpst
 @pytest.mark.torture
 @pytest.mark.upstream
 def test_a_real_everos_keeps_all_these_ids_apart(everos: EverOS, settings: Any, storage: Path) -> None:
-    """Store without a remote, attach it, detach it, erase, and begin again: nobody finds the words of another."""
+    """Store without a remote, attach it, detach it, erase, and begin again: no user finds the words of another."""
     run = uuid4().hex[:8]
     sentences = {one: f"The {run} locker number is {4000 + place}." for place, one in enumerate(ACCEPTED)}
     people = {one: create(one) for one in ACCEPTED}
