@@ -2,7 +2,7 @@
 """Tell whether a text says that the value of an older one ended, and names another: "Sold the Golf, got a Kia".
 
 Such a text need not share a word with the question ("What car do I drive?"): it names the older value instead. In
-English the verb stands beside the value; in other languages both are in one clause. A value counts only as a whole:
+English the verb is next to the value; in other languages both are in one clause. A value counts only as a whole:
 "Sold my golf clubs" ends no Golf.
 """
 
@@ -108,7 +108,7 @@ def is_whole(value: str, ended: str) -> bool:
 
 
 def has_several_values(older: str) -> bool:
-    """Return True if a text may tell several values, of which one may have ended."""
+    """Return True if a text may tell several values. One of them may have ended."""
     return _SEVERAL.search(fold_in_place(older)) is not None
 
 

@@ -50,7 +50,7 @@ def test_the_words_of_a_value_are_those_that_the_question_lacks() -> None:
     assert values("我开什么车？", "我开的是大众朗逸")[0] == "朗逸"
 
 
-def test_a_text_with_several_values_is_told_from_one_with_one() -> None:
+def test_a_text_with_several_values_is_known() -> None:
     assert has_several_values("I'm learning Japanese and Korean")
     assert not has_several_values("I'm learning Japanese")
 
