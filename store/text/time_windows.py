@@ -102,12 +102,6 @@ def past_weekday(today: date, weekday: int) -> list[Window]:
     return day_window(today, -back) + (day_window(today, -back - 7) if back <= today.weekday() else [])
 
 
-def weekday_before_last(today: date, weekday: int) -> list[Window]:
-    """Return "the Monday before last"."""
-    back = (today.weekday() - weekday - 1) % 7 + 1
-    return day_window(today, -back - 7)
-
-
 def next_weekday(today: date, weekday: int) -> list[Window]:
     """Return "next Friday": that of the next week, and the coming one."""
     ahead = (weekday - today.weekday() - 1) % 7 + 1

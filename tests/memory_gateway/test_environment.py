@@ -21,7 +21,6 @@ from tests.forked import PROJECT
 SECRET = "pC1yZ8QvK3nT6wBfR9dLxH2mJ5sGaE7uYoVkW4iNqX0bDtMhPsAz"
 OTHER_SECRET = "T7hLw2ZxN9vQe4RkB6mYc1JpU8sDfG3aVtXoK5iWnH0qEzMrbQpc"
 TOKEN = "f3Vw9KqZ1xT7mNb5RcL2pYhJ8sDgE4uA"
-OTHER_TOKEN = "Qm6Ht2XzB9kWv4LrN8cPy1FdS7jGaE3u"
 EVERYWHERE = "0.0.0.0"  # noqa: S104  refused, not listened on
 
 PRODUCTION = {
