@@ -118,7 +118,7 @@ _LINE = r"^[^\u0000-\u001f\u007f-\u009f\u2028\u2029]*$"
 
 
 class DescribeUserBody(Body):
-    """What operators know of a user. Absent or null: as before; an empty value removes it."""
+    """The description of a user for operators. Absent or null: as before; an empty value removes it."""
 
     user_id: ids.UserId = Field(description="The user's id.", examples=["u_123"])
     name: Annotated[str, Field(max_length=200, pattern=_LINE)] | None = Field(

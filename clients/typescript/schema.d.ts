@@ -3731,7 +3731,7 @@ export interface components {
         };
         /**
          * DescribeUserBody
-         * @description What operators know of a user. Absent or null: as before; an empty value removes it.
+         * @description The description of a user for operators. Absent or null: as before; an empty value removes it.
          */
         PatchedDescribeUserBodyRequest: {
             /**

@@ -1,4 +1,4 @@
-"""How an agent or application connects to this gateway, with the first call of a user as it arrives."""
+"""Settings for agents and applications that connect to this gateway, and the first call of a user as it arrives."""
 
 import json
 from typing import Any, Final

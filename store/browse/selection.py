@@ -31,14 +31,14 @@ _HIDDEN_BY: Final = {"user": Q(IS_IN_TRASH), "gateway": ~Q(IS_IN_TRASH), None: Q
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Conditions that memories must all meet; None and an empty tuple are no condition.
+    """Conditions that memories must all meet; None and () are none.
 
     Times are Unix milliseconds: `since_ms` ≤ time < `until_ms`; bounds of importance are inclusive. Without `user_pk`
     it spans all users. `in_trash` selects hidden memories of sessions that are not hidden: those that a user deleted
     (`hidden_by` user), or that the gateway hid. `words` are terms (`store.text.terms`); a memory must contain all of
-    them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`. `is_shown` leaves out what `store.cover` hides.
-    `tenants` are those of the users, by default those to which the operator of the request is limited.
-    `mark`: edited, covered, expiring within `EXPIRES_SOON`, or in place of live memories superseded or expired.
+    them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`. `is_shown` excludes what `store.cover` hides.
+    `tenants`: by default those to which the operator is limited.
+    `mark`: edited, covered, expiring (within `EXPIRES_SOON`), superseded or expired.
     """
 
     user_pk: UUID | None = None
