@@ -304,7 +304,7 @@ def _save(request: HttpRequest, found: StoredMemory, form: EditForm) -> list[Cha
 
 
 def _form(request: HttpRequest, found: StoredMemory, form: EditForm, *, status: int = 200) -> HttpResponse:
-    place = _in_list(request, found)
+    place = _in_list(request, found, page="console:memory-edit")
     context = {
         "title": _("Edit memory"),
         "memory": found,
