@@ -89,7 +89,7 @@ OPERATIONS: dict[str, tuple[str, list[Any]]] = {
     "register_resource": ("resources.register", ["x", "x", REST]),
     "restore_memory": ("memories.restore", ["x", REST]),
     "restore_profile": ("profiles.restore", ["user", 1, REST]),
-    "restore_resource": ("resources.restore", ["x"]),
+    "restore_resource": ("resources.restore", ["x", REST]),
     "restore_session": ("sessions.restore", ["x", REST]),
     "revoke_key": ("keys.revoke", ["x"]),
     "rotate_key": ("keys.rotate", [REST]),
