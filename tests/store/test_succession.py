@@ -241,7 +241,7 @@ def test_a_change_of_another_thing_replaces_nothing_for_certain(question: str, o
         ("Which school is Lena at?", "Lena goes to Birchfield", "Lena left Birchfield, she's at St Ives now"),
         ("Quel est le code du wifi ?", "Le code du wifi est 34B7.", "Le code du wifi a changé, c'est 91C2."),
         ("儿子多高？", "儿子的身高是一米二", "儿子长到一米二八了"),
-        ("What colour is our door?", "Our front door is red", "We painted the front door dark green"),
+        ("What color is our door?", "Our front door is red", "We painted the front door dark green"),
         ("大门是什么颜色？", "大门是红色的", "大门刷成绿色了"),
         ("Wann ist Chorprobe?", "Chorprobe ist montags", "Die Chorprobe wurde auf mittwochs verlegt"),
     ],
