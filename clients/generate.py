@@ -250,10 +250,16 @@ def has_scope(parts: Mapping[str, Schema]) -> bool:
     return {"app_id", "project_id"} <= parts.keys()
 
 
-def is_given(name: str, parts: Mapping[str, Schema]) -> bool:
+def is_given(name: str, parts: Mapping[str, Schema], operation: Schema) -> bool:
     """Return True for a field that the caller of a method gives."""
     is_limit = name == "app_id" and not has_scope(parts)
-    return name not in OF_CLIENT or is_limit or parts[name]["is_required"]
+    is_named = name == "user_id" and is_provisioned(operation)
+    return name not in OF_CLIENT or is_limit or is_named or parts[name]["is_required"]
+
+
+def is_provisioned(operation: Schema) -> bool:
+    """Return True for an operation that takes the provisioning token, which names no user."""
+    return any("rovisioning" in name for one in operation["security"] for name in one)
 
 
 class Endpoints:
@@ -291,7 +297,7 @@ class Endpoints:
             name: part
             for where in ("path", "query", "body")
             for name, part in place[where].items()
-            if is_given(name, place[where]) and not (is_page and name == "limit")
+            if is_given(name, place[where], operation) and not (is_page and name == "limit")
         }
         kind, parser, returned = self._answer(operation, is_page=is_page)
         signature = self._signature(method, operation, given, is_page=is_page)
@@ -337,14 +343,11 @@ class Endpoints:
             others.append("wait: bool = True")
         if "If-Match" in headers and operation["method"] != "GET":
             others.append("if_match: str | None = None")
-        if self._is_provisioned(operation):
+        if is_provisioned(operation):
             others.append("provisioning_token: str | None = None")
         if is_page:
             others.append("page_size: int = 100")
         return [*first, *(["*", *others] if others else [])]
-
-    def _is_provisioned(self, operation: Schema) -> bool:
-        return any("rovisioning" in name for one in operation["security"] for name in one)
 
     def _argument(self, method: Mapping[str, Any], name: str, part: Schema) -> str:
         kind = self._types.of(part, name=name).replace("dict[", "Mapping[").replace("list[", "Sequence[")
@@ -373,7 +376,7 @@ class Endpoints:
             found = [
                 f"{name!r}: {'page_size' if is_page and name == 'limit' else self._value(method, name, part)}"
                 for name, part in parts.items()
-                if is_given(name, parts)
+                if is_given(name, parts, operation)
             ]
             scope = ["self._scope"] if has_scope(parts) else []
             return " | ".join([f"{{{', '.join(found)}}}"] * bool(found or not scope) + scope)
@@ -383,7 +386,7 @@ class Endpoints:
             "Prefer": "None if wait else 'respond-async'",
         }
         sent = [f"{name!r}: {headers[name]}" for name in place["header"] if headers.get(name)]
-        sent += ["'Authorization': bearer(provisioning_token)"] * self._is_provisioned(operation)
+        sent += ["'Authorization': bearer(provisioning_token)"] * is_provisioned(operation)
         idempotent = method.get("is_idempotent")
         asked = fields("query") if any(name not in {"user_id", "user_key"} for name in place["query"]) else ""
         return [

@@ -669,14 +669,14 @@ class Users(UserEndpoints[S]):
 
     @Endpoint
     def portal_link(
-        self, *, frame_origin: str | None = None, provisioning_token: str | None = None
+        self, *, user_id: str | None = None, frame_origin: str | None = None, provisioning_token: str | None = None
     ) -> Call[models.NewPortalLink]:
         """Make a one-time link to the pages where a user sees, corrects and deletes what is stored of them."""
         return call(
             "POST",
             "/portal-links",
             parsed_as(models.NewPortalLink),
-            body={"frame_origin": frame_origin},
+            body={"user_id": user_id, "frame_origin": frame_origin},
             headers={"Authorization": bearer(provisioning_token)},
         )
 

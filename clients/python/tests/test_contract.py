@@ -119,6 +119,7 @@ NOT_SENT = {"user_id", "user_key", "cursor", "before", "If-None-Match", "If-Rang
 READING = NOT_SENT | {"If-Match"}
 NOT_SENT_BY = {
     "create_browser_key": {"user_key"},
+    "create_portal_link": {"user_key"},
     "create_user": set[str](),
     "describe_user": set[str](),
     "erase_user_by_id": {"user_key"},

@@ -693,11 +693,11 @@ export class Users extends Group {
   /**
    * Make a one-time link to the user's own pages. Open it in the user's browser within ten minutes.
    *
-   * @param {{ frame_origin?: string }} [options]
+   * @param {{ user_id?: string, frame_origin?: string, provisioningToken?: string }} [options] `user_id` is for the token
    * @returns {Promise<Schemas["NewPortalLink"]>}
    */
-  portalLink(options) {
-    return this._call("POST", "/portal-links", { body: { ...options } });
+  portalLink({ provisioningToken, ...body } = {}) {
+    return this._call("POST", "/portal-links", { body, headers: bearer(provisioningToken) });
   }
 
   /**

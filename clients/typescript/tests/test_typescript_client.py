@@ -110,6 +110,7 @@ READING = NOT_SENT | {"If-Match"}
 NOT_SENT_BY = {
     "erase_user_by_id": {"user_key"},
     "create_browser_key": {"user_key"},
+    "create_portal_link": {"user_key"},
     "create_user": set[str](),
     "describe_user": set[str](),
     "get_expiry": READING,
@@ -149,7 +150,9 @@ def recorded() -> tuple[dict[str, list[dict[str, Any]]], set[str]]:
     for operation_id, (method, arguments) in OPERATIONS.items():
         names = {name for _, name in fields(described()[operation_id][2])}
         own = OWN - {"app_id"} if operation_id == "issue_key" else OWN  # there it is that of the new key
-        rest: dict[str, Any] = dict.fromkeys(sorted(names - NOT_SENT - own - {"If-Match"}), "x")
+        rest: dict[str, Any] = dict.fromkeys(
+            sorted(names - NOT_SENT_BY.get(operation_id, NOT_SENT) - own - {"If-Match"}), "x"
+        )
         rest |= {"if_match": "x"} if "If-Match" in names else {}
         rest |= {"wait": False} if "Prefer" in names else {}
         given = [rest if one == REST else one for one in arguments]
