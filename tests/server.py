@@ -228,7 +228,7 @@ def own_database(data_dir: Path, original: RunningServer | None = None) -> str:
 def migrated_file() -> Path:
     """A SQLite file that one process of a test run migrates, for all of them to copy."""
     folder = Path(os.environ["TESTS_FOLDER"], "template")
-    with _first_of_the_run() as first:
+    with _first_of_the_run("file") as first:
         if first:
             folder.mkdir()
             _migrate(server_environment(folder, ""))
@@ -239,7 +239,7 @@ def migrated_file() -> Path:
 def migrated_database() -> str:
     """The same for PostgreSQL: the name of a template, which `drop_migrated_database` drops."""
     url = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{_template_name()}").geturl()
-    with _first_of_the_run() as first, tempfile.TemporaryDirectory() as folder:
+    with _first_of_the_run("database") as first, tempfile.TemporaryDirectory() as folder:
         if first:
             _administer(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(_template_name())))
             _migrate(server_environment(Path(folder), url))
@@ -257,9 +257,9 @@ def _template_name() -> str:
 
 
 @contextlib.contextmanager
-def _first_of_the_run() -> Iterator[bool]:
+def _first_of_the_run(made: str) -> Iterator[bool]:
     """Let one process in at a time, and say whether it is the first one that comes through."""
-    with Path(os.environ["TESTS_FOLDER"], "template.lock").open("a+") as lock:
+    with Path(os.environ["TESTS_FOLDER"], f"{made}.lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.seek(0)
         yield not lock.read()

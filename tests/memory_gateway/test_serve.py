@@ -107,7 +107,7 @@ def test_a_port_in_use_is_one_sentence_and_exit_code_3(undisturbed: RunningServe
 def test_unapplied_migrations_stop_the_start(tmp_path: Path) -> None:
     with running_server(tmp_path) as server:
         server.stop()
-        assert server.manage("migrate", "accounts", "zero", "--verbosity", "0").returncode == 0
+        server.write("DELETE FROM django_migrations WHERE app = 'webhooks'")
         refused = server.manage("serve")
         assert refused.returncode == 1
         assert refused.stderr.count("\n") == 1

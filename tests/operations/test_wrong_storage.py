@@ -15,7 +15,7 @@ import requests
 
 from resources.services.storage_binding import FILE
 from tests.resources.people import RemotePerson, files_of
-from tests.server import DATABASE_FILE, RunningServer, own_database, server_environment, wait_until
+from tests.server import DATABASE_FILE, RunningServer, migrated_file, own_database, server_environment, wait_until
 
 CREATE_FILES = "from tests.operations.stored_files import create_stored_files as create; create({!r}, files={})"
 EXPECTED_ERROR = "adopt_storage"
@@ -47,16 +47,6 @@ def server(filled: RunningServer, tmp_path: Path) -> Iterator[RunningServer]:
     yield copy
     if copy._process is not None:
         copy.kill()
-
-
-@pytest.fixture(scope="module")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new database, created as `make run` does."""
-    data_dir = tmp_path_factory.mktemp("migrated")
-    (data_dir / DATABASE_FILE).touch()
-    made = RunningServer(data_dir, server_environment(data_dir, ""))
-    assert made.manage("migrate", "--verbosity", "0").returncode == 0
-    return data_dir / DATABASE_FILE
 
 
 def create_files(server: RunningServer, user_id: str, files: int) -> None:
@@ -94,9 +84,9 @@ def assert_serves(server: RunningServer, files: int) -> None:
 
 
 @pytest.fixture
-def wrong_database(server: RunningServer, tmp_path: Path, migrated: Path) -> RunningServer:
+def wrong_database(server: RunningServer, tmp_path: Path) -> RunningServer:
     """The gateway with a new database."""
-    shutil.copyfile(migrated, tmp_path / "other.sqlite3")
+    shutil.copyfile(migrated_file(), tmp_path / "other.sqlite3")
     return with_settings(server, MEMORY_GATEWAY_DB_PATH=str(tmp_path / "other.sqlite3"))
 
 
@@ -116,7 +106,7 @@ def test_a_recreated_database_is_refused(server: RunningServer, files: int) -> N
         pytest.skip("the file of a SQLite database is moved away")
     database = server.data_dir / DATABASE_FILE
     database.rename(server.data_dir / "moved")
-    assert server.manage("migrate", "--verbosity", "0").returncode == 0
+    shutil.copyfile(migrated_file(), database)
     startup_error(server)
     (server.data_dir / "moved").rename(database)
     assert_serves(server, files)
@@ -217,14 +207,14 @@ def test_gateways_that_start_concurrently_on_one_database_agree(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_one_of_several_databases_gets_an_empty_storage_folder(tmp_path: Path, migrated: Path) -> None:
+def test_one_of_several_databases_gets_an_empty_storage_folder(tmp_path: Path) -> None:
     storage = str(tmp_path / "storage")
     servers = []
     for name in ("one", "two", "three"):
         (tmp_path / name).mkdir()
         env = server_environment(tmp_path / name, "", MEMORY_GATEWAY_STORAGE_DIR=storage)
         servers.append(RunningServer(tmp_path / name, env))
-        shutil.copyfile(migrated, tmp_path / name / DATABASE_FILE)
+        shutil.copyfile(migrated_file(), tmp_path / name / DATABASE_FILE)
     with ThreadPoolExecutor(3) as pool:
         done = list(pool.map(lambda one: one.manage("purge_trash"), servers))
     assert sorted(one.returncode for one in done) == [0, 2, 2]

@@ -14,7 +14,7 @@ import requests
 
 from tests.agents.rpc.client import connected
 from tests.pauses import APPLICATION, PROVISIONING, resume
-from tests.server import RunningServer, running_server, wait_until
+from tests.server import RunningServer, own_database, running_server, wait_until
 from tests.stub_upstream import StubUpstream
 
 WORD: Final = "quokkasunset"
@@ -218,7 +218,7 @@ def test_an_incognito_session_is_gone_after_a_kill_and_a_restore(
         other.stop()
         for path in [*other.data_dir.glob("memory_gateway.sqlite3*")]:
             path.unlink()
-        assert other.manage("migrate", "--verbosity", "0").returncode == 0
+        own_database(other.data_dir)
         restored = other.manage("restore", str(backup))
         assert count(other, "store_session", "incognito_until > '1971-01-01'") == 0, restored.stderr
         assert count(other, "store_memory", f"text LIKE '%{INCOGNITO_WORD}%'") == 0
