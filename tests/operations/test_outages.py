@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 logger = logging.getLogger(__name__)
 
 
-@pytest.mark.parametrize(("seconds", "uploads"), [(3, 6), pytest.param(600, 500, marks=pytest.mark.torture)])
+@pytest.mark.parametrize(("seconds", "uploads"), [(3, 3), pytest.param(600, 500, marks=pytest.mark.torture)])
 def test_files_uploaded_during_an_outage_are_found_at_once_and_derived_from_after_it(
     tmp_path: Path, seconds: int, uploads: int
 ) -> None:

@@ -27,6 +27,11 @@ NOT_ADDED = {"chat:trash": 409, "chat:trash-2": 409, "chat:bulk-session": 409, "
 _BY_DAY = {"sqlite": ("embedded",), "postgresql": SCENARIOS}[database()]
 
 
+def long_on_sqlite(test: Callable[..., None]) -> Callable[..., None]:
+    """Leave a test to `make torture` on SQLite: what it looks at runs on PostgreSQL each time."""
+    return pytest.mark.torture(test) if database() == "sqlite" else test
+
+
 @pytest.fixture(params=[pytest.param(name, marks=() if name in _BY_DAY else pytest.mark.torture) for name in SCENARIOS])
 def scenario(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -165,11 +170,13 @@ def test_states_follow_from_the_decisions(upgraded: OldGateway) -> None:
     assert {state for (state,) in states} >= {"live", "purged", "trashed"}
 
 
+@long_on_sqlite
 def test_the_same_transcript_adds_no_rows_and_is_not_sent_again(upgraded: OldGateway) -> None:
     assert_nothing_is_added(upgraded, upgraded.run("repeat", repeated_state(upgraded, of_embedded=False)))
     assert_unchanged(upgraded, upgraded.views())
 
 
+@long_on_sqlite
 @pytest.mark.parametrize("scenario", ["everos"])
 def test_a_transcript_from_before_everos_adds_no_rows(upgraded: OldGateway) -> None:
     assert_nothing_is_added(upgraded, upgraded.run("repeat", repeated_state(upgraded, of_embedded=True)))
@@ -200,6 +207,7 @@ def assert_nothing_is_added(old: OldGateway, repeated: dict[str, Any]) -> None:
         assert status == NOT_ADDED.get(session_id, 200), (user_id, session_id)
 
 
+@long_on_sqlite
 def test_jobs_from_before_can_be_undone(upgraded: OldGateway, scenario: str) -> None:
     """Keep what a user decided since: the first word was deleted again."""
     before = bulk_words(upgraded.views())
@@ -224,6 +232,7 @@ def bulk_words(views: dict[str, Any]) -> dict[int, bool]:
     return {int(match[1]): is_edited for match, is_edited in found if match}
 
 
+@long_on_sqlite
 def test_an_export_after_the_upgrade_holds_everything(upgraded: OldGateway, tmp_path: Path) -> None:
     upgraded.manage("export_memory", str(tmp_path / "after.tar"), "--all", "--with-keys")
     imported = import_archive(tmp_path / "after.tar", tmp_path / "second", upgraded)
