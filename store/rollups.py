@@ -119,10 +119,10 @@ def install(schema_editor: Any) -> None:
             schema_editor.execute(statement, params=None)
 
 
-def leave_out_incognito(schema_editor: Any) -> None:
-    """Count no memory of an incognito session from now on. Users who have one must be counted with `mend`."""
+def write_counted_view(schema_editor: Any, *, knows_incognito: bool) -> None:
+    """Count memories of incognito sessions no longer, or again. Users who have one must be counted with `mend`."""
     vendor = schema_editor.connection.vendor
-    [view, *_others] = statements(vendor)
+    [view, *_others] = statements(vendor, knows_incognito=knows_incognito)
     if vendor == "sqlite":
         schema_editor.execute("DROP VIEW store_counted_memory", params=None)
     else:

@@ -1,13 +1,15 @@
 """Count no memories of incognito sessions, which lists leave out too."""
 
+from functools import partial
+
 from django.db import migrations, transaction
 
 from store import rollups
 
 
-def leave_out(apps, schema_editor):
+def write(apps, schema_editor, *, knows_incognito):
     with transaction.atomic():  # a writer between the two statements of SQLite would find no view
-        rollups.leave_out_incognito(schema_editor)
+        rollups.write_counted_view(schema_editor, knows_incognito=knows_incognito)
     sessions = apps.get_model("store", "Session").objects.filter(incognito_until__isnull=False)
     counted = sessions.exclude(state="purged").order_by("user").values_list("user", flat=True).distinct()
     if user_pks := list(counted):
@@ -20,5 +22,5 @@ class Migration(migrations.Migration):
     dependencies = [("store", "0032_expiry_of_all_users")]
 
     operations = [
-        migrations.RunPython(leave_out, migrations.RunPython.noop),
+        migrations.RunPython(partial(write, knows_incognito=True), partial(write, knows_incognito=False)),
     ]
