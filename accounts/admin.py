@@ -118,9 +118,9 @@ class OperatorTenantAdmin(ReadOnlyAdmin):
 class SavedViewAdmin(ReadOnlyAdmin):
     """Lists with filters that operators saved."""
 
-    list_display = ("name", "page", "operator", "is_shared", "created_at")
+    list_display = ("name", "page", "operator", "user", "is_shared", "created_at")
     list_filter = ("page", "is_shared")
-    list_select_related = ("operator",)
+    list_select_related = ("operator", "user")
     search_fields = ("operator__username__exact", "name__exact")
 
 

@@ -109,7 +109,9 @@ def operator_tenant(number: int) -> OperatorTenant:
 
 def saved_view(number: int) -> SavedView:
     operator = User.objects.create_user(f"saver{number}", is_staff=True)
-    return SavedView.objects.create(operator=operator, name=MARKUP[:60], page="memories", query="mark=edited")
+    return SavedView.objects.create(
+        operator=operator, name=MARKUP[:60], page="memories", query="mark=edited", user=user(number)
+    )
 
 
 def idempotency_key(number: int) -> IdempotencyKey:
