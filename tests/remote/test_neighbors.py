@@ -108,8 +108,8 @@ def new_user(server: RunningServer, user_id: str) -> User:
 
 
 @contextlib.contextmanager
-def gateway(folder: Path, base_url: str) -> Iterator[RunningServer]:
-    with running_server(folder, MEMORY_GATEWAY_BACKEND_BASE_URL=base_url) as server:
+def gateway(folder: Path, base_url: str, **env: str) -> Iterator[RunningServer]:
+    with running_server(folder, MEMORY_GATEWAY_BACKEND_BASE_URL=base_url, **env) as server:
         yield server
 
 
@@ -150,7 +150,7 @@ def assert_gateway_response(answer: requests.Response) -> None:
 
 
 def test_hanging_calls_of_one_user_do_not_block_others(tmp_path: Path) -> None:
-    with StubUpstream() as stub, gateway(tmp_path, stub.url) as server:
+    with StubUpstream() as stub, gateway(tmp_path, stub.url, MEMORY_GATEWAY_BACKEND_SEARCH_SECONDS="8") as server:
         alice, bob = new_user(server, "alice"), new_user(server, "bob")
         alice.add()
         with ThreadPoolExecutor(CONNECTIONS) as executor, stub.failing_for("alice", FAULTS["silence"]):
