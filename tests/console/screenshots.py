@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -43,8 +44,10 @@ def take(panel: Panel, folder: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as data, running_panel(Path(data)) as running:
-        if sys.argv[1] == "--docs":
-            take_for_docs(running, Path(sys.argv[2]))
-        else:
-            take(running, Path(sys.argv[1]), sys.argv[2:])
+    with tempfile.TemporaryDirectory() as data:
+        os.environ.setdefault("TESTS_FOLDER", data)  # as of a run of pytest: the migrated database is kept there
+        with running_panel(Path(data)) as running:
+            if sys.argv[1] == "--docs":
+                take_for_docs(running, Path(sys.argv[2]))
+            else:
+                take(running, Path(sys.argv[1]), sys.argv[2:])
