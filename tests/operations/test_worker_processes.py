@@ -275,7 +275,8 @@ def test_four_workers_extract_several_times_as_fast_as_one(
         assert took[1] / took[4] >= least, took
 
 
-@pytest.mark.parametrize(("items", "least"), [(1200, 2.5), pytest.param(12_000, 3.5, marks=pytest.mark.torture)])
+@pytest.mark.torture
+@pytest.mark.parametrize(("items", "least"), [(12_000, 3.5)])
 def test_four_workers_embed_several_times_as_fast_as_one(tmp_path: Path, items: int, least: float) -> None:
     with running_embeddings(dimensions=8) as stub:
         stub.failures = lambda: time.sleep(DELAY_SECONDS)
