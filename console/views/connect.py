@@ -3,6 +3,7 @@
 import json
 from typing import Any, Final
 
+from django.conf import settings
 from django.db.models import Max
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -43,12 +44,13 @@ def commands_of(base: str, user_id: str) -> dict[str, str]:
             "entries": {"memory-gateway": {"hooks": {"allowConversationAccess": True}, "config": plugin}},
         }
     }
+    version = settings.SPECTACULAR_SETTINGS["VERSION"]
     claude_header = '--header "Authorization: Bearer $MEMORY_GATEWAY_USER_KEY"'
     return {
         "claude": f"claude mcp add --transport http memory {base}/mcp {claude_header}",
         "mcp": _written({"mcpServers": {"memory": server}}),
         "openclaw_install": "npm pack ./clients/openclaw\n"
-        "openclaw plugins install npm-pack:./memory-gateway-openclaw-0.1.0.tgz --force --accept-capabilities",
+        f"openclaw plugins install npm-pack:./memory-gateway-openclaw-{version}.tgz --force --accept-capabilities",
         "openclaw": _written(openclaw),
         "curl": f'curl -sS {base}/memories {header} {body} \'{{"text": "I prefer tea."}}\'\n'
         f'curl -sS {base}/memories/search {header} {body} \'{{"query": "What do I prefer?"}}\'',
@@ -81,5 +83,5 @@ def _last_call(user_pk: Any) -> Any:
     return UserKey.objects.filter(user=user_pk).aggregate(last=Max("last_used_at"))["last"]
 
 
-def _written(settings: dict[str, Any]) -> str:
-    return json.dumps(settings, indent=2, ensure_ascii=False)
+def _written(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False)

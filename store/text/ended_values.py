@@ -25,12 +25,12 @@ _ENDS_BEFORE = lazy_pattern(
     r"|no longer (?:at|with|in|on|use|using|take|taking|drive|driving|read|reading|have)|not (?:at|with|in|on) (?=.* any ?more))"
     r"(?: (?:the|my|our|that|this|old|an?|all|those))*[ '\"]*$"
 )
-"""What stands before an ended value. After a `weak` word, a place or time says that a speaker went somewhere."""
+"""Words before an ended value. After a `weak` one, a place or time says that a speaker went somewhere."""
 _ENDS_AFTER = lazy_pattern(
     r"['\"]*(?: one)?(?: (?:is|was|has|have|had|got|just|finally|been|are|were)|'s)* (?:sold|gone|history|dead|over|retire[sd]|died|broke(?:n)?"
     r"|closed down|shut down|cancell?ed|stolen|expired|discontinued|finished|no more|done|out of (?:business|order)|passed away)\b"
 )
-"""What stands after an ended value at the beginning of a clause."""
+"""Words after an ended value at the beginning of a clause."""
 _WENT = lazy_pattern(r"\W*(?:at|behind|home|open|there|with|outside|early|late|on the|in (?:the|my|our|a)|to|for)\b")
 _AT_TIME = lazy_pattern(
     r" (?:early|late|at (?:\w+ )?(?:\d|one|two|three|four|five|six|seven|eight|nine|ten|noon|midnight)\b)"

@@ -602,7 +602,7 @@ def _is_of_another(wanted: Question, old: Said, new: Said, older: str, newer: st
 
 
 _HAN_OBJECT = lazy_pattern("把([^，。把]{1,5}?)[卖换改染刷漆搬调移送]")
-"""What a Chinese text says to have changed."""
+"""The thing that a Chinese text says to have changed."""
 _UNITS: Final = (
     lazy_pattern(r"[$\u20ac\u00a3\u00a5] ?\d|\d ?(?:k )?(?:euros?|eur|dollars?|usd|bucks|pounds a|quid|gbp|cents?|francs?|reais|pesos|[$\u20ac\u00a3]|\u5143|\u5757\u94b1?|\u4e07\u5143)(?![a-z])"),
     lazy_pattern(r"\d ?(?:mg|milligrams?|g|grams?|kg|kilos?|kilograms?|lbs?|stone|gramm|gramos?|grammes?|\u6beb\u514b|\u514b|\u516c\u65a4|\u65a4)(?![a-z])"),

@@ -98,7 +98,7 @@ CLOSED = {
     "demo", "import", "import-run", "jobs", "remote", "remote-retry", "audit", "audit-export", "health", "operators",
     "operator", "operator-add", "operator-sign-out", "operator-password", "operator-second-factor",
 }  # fmt: skip
-# Pages of nobody.
+# Pages that show no user.
 WITHOUT_USERS = {"language", "sign-in", "sign-in-callback", "sign-out", "invitation", "second-factor"}
 LISTS = {
     "dashboard": ["", "?user={user}"],

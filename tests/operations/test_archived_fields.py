@@ -62,7 +62,7 @@ ADDED: dict[str, Any] = {
 FILE: dict[str, Any] = {"title": "Walnut contract", "description": "Terms of 2026", **IN_SCOPE, **LABELS}
 EXTERNAL: dict[str, Any] = {"filename": "walnuts.txt", "mime_type": "text/plain", "size_bytes": 20, **FILE}
 LEFT_TO_OTHERS = {"user_id", "user_key", "incognito", "content_type", "sha256", "ingest_uri", "source_uri"}
-"""Who calls, what no archive has, and what only the file's own bytes or addresses decide."""
+"""Fields of the caller, those that no archive has, and those that only the file's bytes or addresses decide."""
 
 
 @pytest.mark.parametrize(
