@@ -15,19 +15,19 @@ $(VENV)/.runtime: requirements.txt
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.txt
 	@touch $@
 
 $(VENV)/.bench: requirements-bench.txt $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-bench.txt
 	@touch $@
 
 $(VENV)/.docs: requirements-docs.txt $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-docs.txt
 	@touch $@
 
 $(VENV)/.release: requirements-release.txt $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-release.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-release.txt
 	@touch $@
 
 run: $(VENV)/.runtime
@@ -39,7 +39,7 @@ test torture: export PYTHONDONTWRITEBYTECODE =
 # A file's tests stay on one worker, where they share servers and browsers; the longest files begin (tests/conftest.py).
 # Kills, outages, hostile documents and limits of time take as long again: PYTEST_FLAGS='-m "not torture"' runs them too.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder -m "not slow and not torture" $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder -m "not slow and not torture" $(PYTEST_FLAGS)
 
 TEXTS := '*.py' '*.md' '*.html' '*.js' '*.css' '*.po' Makefile .env.example .ci/run ':!*/migrations/*' ':!*/htmx.min.js' ':!.ci/check_language.py'
 
@@ -121,7 +121,7 @@ fleet: $(VENV)/.dev
 
 build/chart/.installed: requirements-chart.txt
 	$(PYTHON) -m venv build/chart
-	build/chart/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-chart.txt
+	build/chart/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-chart.txt
 	@touch $@
 
 # Renders the Helm chart and checks what comes out.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
@@ -108,6 +109,16 @@ LONG_ON_EACH_DATABASE = (
     "tests/upgrade",
 )
 
+# Many processes that write at once, as on PostgreSQL; the same on SQLite is left to the torture.
+LONG_ON_POSTGRESQL = (
+    "tests/operations/test_kills.py",
+    "tests/operations/test_reembed.py",
+    "tests/operations/test_worker_processes.py",
+    "tests/remote/test_outage.py",
+    "tests/resources/test_kills.py",
+    "tests/trust/test_killed_workers.py",
+)
+
 TESTS = Path(__file__).resolve().parent
 SHARED = TESTS.parent.parent / "shared"
 
@@ -123,13 +134,30 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--one-case", action="store_true", help="run each test with the first of its parameters only")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one more than there are cores, because tests also wait for servers."""
+    return min((os.cpu_count() or 1) + 1, 12)
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
-    if item.path.relative_to(TESTS.parent).as_posix().startswith(LONG_ON_EACH_DATABASE):
+    path = item.path.relative_to(TESTS.parent).as_posix()
+    if path.startswith(LONG_ON_EACH_DATABASE):
         item.add_marker(pytest.mark.database)
+    if path in LONG_ON_POSTGRESQL and connection.vendor == "sqlite" and item.get_closest_marker("slow"):
+        item.add_marker(pytest.mark.torture)
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--one-case"):
+        first: dict[str, pytest.Item] = {}
+        others = [item for item in items if first.setdefault(item.nodeid.partition("[")[0], item) is not item]
+        config.hook.pytest_deselected(items=others)
+        items[:] = first.values()
     places = {TESTS.parent / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))
 

@@ -19,7 +19,7 @@ from tests.server import RunningServer, running_server
 
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 360, "height": 780}
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}
-in_both_languages = pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+in_both_languages = pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.torture)])
 
 
 @dataclass

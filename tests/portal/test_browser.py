@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser import Observed, chromium
 from tests.console import axe
+from tests.console.panel import in_both_languages
 from tests.pauses import APPLICATION, PROVISIONING
 from tests.server import RunningServer, running_server, wait_until
 
@@ -130,7 +131,7 @@ def never_remember(phone: Phone, page: Page) -> None:
     assert page.locator("main input[type=checkbox]").count() == 0
 
 
-@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+@in_both_languages
 def test_a_person_does_the_tasks_of_every_day(phone: Phone, lang: str, tmp_path: Path) -> None:
     words, key = WORDS[lang], phone.create(f"walker-{lang}")
     with phone.open(key, lang) as (page, observed):
@@ -189,7 +190,7 @@ def test_a_person_does_the_tasks_of_every_day(phone: Phone, lang: str, tmp_path:
         assert [error for error in observed.errors if "401" not in error] == []
 
 
-@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+@in_both_languages
 def test_a_person_reads_and_deletes_conversations_and_files(phone: Phone, lang: str, tmp_path: Path) -> None:
     words = WORDS[lang]
     with phone.open(phone.create(f"keeper-{lang}"), lang) as (page, observed):
@@ -220,7 +221,7 @@ def test_a_person_reads_and_deletes_conversations_and_files(phone: Phone, lang: 
         assert observed.errors == []
 
 
-@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+@in_both_languages
 def test_a_person_pauses(phone: Phone, lang: str) -> None:
     with phone.open(phone.create(f"pauser-{lang}"), lang) as (page, observed):
         page.goto(f"{phone.server.url}/portal/remembering")
@@ -233,7 +234,7 @@ def test_a_person_pauses(phone: Phone, lang: str) -> None:
         assert observed.errors == []
 
 
-@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+@in_both_languages
 def test_a_person_resumes_and_what_was_said_meanwhile_stays_forgotten(phone: Phone, lang: str) -> None:
     name = f"resumer-{lang}"
     key = phone.create(name)
@@ -257,7 +258,7 @@ def test_a_person_resumes_and_what_was_said_meanwhile_stays_forgotten(phone: Pho
         assert observed.errors == []
 
 
-@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+@in_both_languages
 def test_a_person_finds_nothing_of_an_incognito_chat(phone: Phone, lang: str) -> None:
     key = phone.create(f"ghost-{lang}")
     phone.say(key, "chat:hidden", "I hide a heron.", incognito=True)
