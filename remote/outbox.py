@@ -180,7 +180,7 @@ def withhold_memories(session: Session, memory_ids: Collection[str]) -> None:
 def waiting_memories(session: Session) -> set[str]:
     """Return the memories of messages that wait for the attached remote and will be sent."""
     waiting = list(of_attached(session).filter(_IS_PENDING))
-    held = decided(session.owner, [row for row in waiting if row.memory_ids])
+    held = withdrawn(session, [row for row in waiting if row.memory_ids])
     return {name for row in waiting if row.pk not in held for name in row.memory_ids}
 
 
@@ -216,7 +216,7 @@ def has_unflushed(session: Session) -> bool:
 def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) -> Batch | None:
     """Return the next messages that wait, marked as sent; None without any, and during a pause of the person.
 
-    Those with a decision are withheld.
+    Those with a decision and those that expire are withheld.
 
     `given` are messages by id whose one-time addresses are not stored.
     """
@@ -227,7 +227,7 @@ def take(session: Session, given: Mapping[str, Message] = MappingProxyType({})) 
         here = of_attached(session).filter(_IS_PENDING, user=session.user_id).order_by("pk")  # as in `outbox_pending`
         sent: list[OutboxEntry] = []
         while not sent and (waiting := list(here[:MAX_MESSAGES])):
-            held = decided(session.owner, waiting)  # of files that are not read here, no memory is known
+            held = withdrawn(session, waiting)
             _update([row for row in waiting if row.pk in held], state=_State.WITHHELD)
             sent = [row for row in waiting if row.pk not in held]
         if not sent:
@@ -268,12 +268,21 @@ def _update(rows: Sequence[OutboxEntry], **values: Any) -> None:
     OutboxEntry.objects.filter(pk__in=[row.pk for row in rows]).update(**values)
 
 
-def decided(owner: Owner, rows: Sequence[OutboxEntry]) -> set[int]:
-    """Return the entries with a memory that is deleted, edited, replaced by an edited one, or gone."""
+def withdrawn(session: Session, rows: Sequence[OutboxEntry]) -> set[int]:
+    """Return the entries of a session that must not be sent: all if it expires.
+
+    Others have a memory that expires, is deleted, edited, replaced by an edited one, or gone. Files that are not read
+    here have none.
+    """
+    if not rows:
+        return set()
+    if Session.objects.filter(pk=session.pk, expires_at__isnull=False).exists():
+        return {row.pk for row in rows}
     ids = [memory_id for row in rows for memory_id in row.memory_ids]
-    found = Memory.objects.filter(owned_by(owner), memory_id__in=ids, state=State.LIVE, is_replaced=False)
+    found = Memory.objects.filter(owned_by(session.owner), memory_id__in=ids, state=State.LIVE, is_replaced=False)
     edited = Override.objects.filter(row=OuterRef("pk"), undone_at__isnull=True)
-    free = set(found.exclude(Exists(edited)).values_list("memory_id", flat=True)) if ids else set()
+    lasting = found.filter(~Exists(edited), expires_at__isnull=True)
+    free = set(lasting.values_list("memory_id", flat=True)) if ids else set()
     return {row.pk for row in rows if not free.issuperset(row.memory_ids)}
 
 
@@ -613,7 +622,7 @@ def _batches(session: Session, call_ids: Iterable[str], given: Mapping[str, Mess
     """
     found: dict[str, list[TimedMessage]] = {}
     rows = list(entries(session).filter(_IS_UNCONFIRMED, call_id__in=list(call_ids)).order_by("id"))
-    held = decided(session.owner, rows)
+    held = withdrawn(session, rows)
     for row in rows:
         message = given.get(row.message_id) or message_of(row)
         if row.pk in held:

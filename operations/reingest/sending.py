@@ -52,10 +52,10 @@ def _copies(session: Session) -> set[int]:
 
 
 def undecided_rows(session: int | OuterRef) -> QuerySet[Memory]:
-    """Return the messages and passages of a session (row id) without a deletion or override."""
+    """Return the messages and passages of a session (row id) that last, without a deletion or override."""
     overridden = Override.objects.filter(row=OuterRef("pk"), undone_at__isnull=True)
     rows = Memory.objects.filter(session=session, origin=Memory.Origin.EMBEDDED, state=State.LIVE, is_replaced=False)
-    return rows.filter(~Exists(overridden))
+    return rows.filter(~Exists(overridden), expires_at__isnull=True, session__expires_at__isnull=True)
 
 
 def rows_not_sent(session: OuterRef) -> QuerySet[Memory]:
@@ -86,7 +86,7 @@ def begin(owner: Owner, session_id: str, *, again: bool) -> bool:
 def _lacking(session: Session) -> Mapping[str, tuple[Message, Sequence[str]]]:
     """Return messages of undecided rows that are in no entry that can be sent as it is, and their memories, by id."""
     entries = list(outbox.of_attached(session).exclude(message={}))
-    held = outbox.decided(session.owner, [entry for entry in entries if entry.memory_ids])
+    held = outbox.withdrawn(session, [entry for entry in entries if entry.memory_ids])
     known = {memory_id for entry in entries if entry.pk not in held for memory_id in entry.memory_ids}
     rows = [row for row in undecided_rows(session.pk).order_by("seq", "pk") if row.memory_id not in known]
     found = {

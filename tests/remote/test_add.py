@@ -19,6 +19,8 @@ from core.errors import EngineRefused, EngineUnavailable, OutcomeUnknown
 from core.persistence.file_keys import FileKey, file_key
 from core.persistence.files import root
 from engines.attached import AttachedEngine
+from memories.services import decisions
+from memories.services.lookup import MemoryRef
 from remote import outbox
 from remote.client.failures import CircuitOpen
 from remote.models import OutboxEntry
@@ -239,6 +241,25 @@ def test_what_expires_is_kept_and_not_sent(
     deliver(engine, alice.owner, "chat:c1")
     assert not any("draft" in text for text in sent_texts(stub))
     assert {one.text for one in shown(alice)} >= {"The draft is yellow."}
+
+
+@pytest.mark.parametrize("way", ["memory", "session", "file"])
+def test_a_time_of_expiry_that_is_set_while_it_waits_withholds_it(
+    engine: AttachedEngine, stub: StubUpstream, alice: Person, way: str
+) -> None:
+    later = timezone.now() + timedelta(days=1)
+    drafted = message_of(alice.owner, "The draft is yellow.")
+    if way == "file":  # that is not read here, so that it has no memory
+        drafted = Message("alice", "user", NOON, (ContentItem("image", uri="https://example.org/draft.png"),))
+    engine.add(alice.owner, "chat:c1", [drafted])
+    if way == "memory":
+        ref = MemoryRef(Memory.objects.get().memory_id)
+        decisions.set_expiry(alice.user_pk, ref, later, actor=Actor.command("tests"))
+    lasting = message_of(alice.owner, "The contract is blue.", NOON + 1)
+    engine.add(alice.owner, "chat:c1", [lasting], expires_at=KEPT if way == "memory" else later)
+    deliver(engine, alice.owner, "chat:c1")
+    assert sent_texts(stub) == (["The contract is blue."] if way == "memory" else [])
+    assert {one.state for one in OutboxEntry.objects.filter(time_ms=NOON)} == {"withheld"}
 
 
 def test_agents_of_two_users_with_one_name_get_different_ids(

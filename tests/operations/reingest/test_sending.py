@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from core.errors import Conflict, InvalidInput, NotFound
 from core.persistence.files import root
@@ -52,6 +54,21 @@ def send(gateway: SwitchedGateway) -> None:
 def sent_data(gateway: SwitchedGateway) -> str:
     """Return everything that was sent to EverOS."""
     return json.dumps([request.body for request in gateway.stub.requests], ensure_ascii=False)
+
+
+@pytest.mark.parametrize("way", ["memory", "session"])
+def test_what_expires_is_not_sent(detached: SwitchedGateway, way: str) -> None:
+    detached.add_and_flush("chat:1", "the bicycle is red", "the draft is yellow")
+    later = timezone.now() + timedelta(days=1)
+    if way == "memory":
+        ref = MemoryRef(Memory.objects.get(text__contains="draft").memory_id)
+        decisions.set_expiry(detached.owner.user_pk, ref, later, actor=ACTOR)
+    else:
+        get_engine().add(detached.owner, "chat:1", [], expires_at=later)
+    send(detached)
+    assert ("bicycle" in sent_data(detached)) == (way == "memory")
+    assert "draft" not in sent_data(detached)
+    assert len(detached.search_texts("draft bicycle")) == 2
 
 
 def test_sent_messages_are_found_in_everos_and_covered_here(detached: SwitchedGateway) -> None:
