@@ -15,7 +15,6 @@ from store.search.records import RECORD_TYPE
 from store.types import Owner
 
 _NOTHING: Final = Q(pk__in=[])
-_OF_SESSIONS: Final = frozenset({"session_id", "parent_type", "parent_id"})
 _COLUMNS: Final = {
     "timestamp": "created_at_ms",
     "sender_id": "sender_id",
@@ -46,7 +45,7 @@ def _query(owner: Owner, condition: Filter) -> Q:
 
 def _of_condition(owner: Owner, condition: Condition) -> Q:
     field = condition.field
-    if field in _OF_SESSIONS:
+    if field in filters.OF_SESSIONS:
         return Q(Exists(_sessions(owner, condition).filter(pk=OuterRef("session_id"))))
     if field == "type":
         return Q() if condition.compares(RECORD_TYPE) else _NOTHING

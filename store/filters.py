@@ -7,7 +7,7 @@ no condition. `store.search.filter_masks` applies conditions to a search, `store
 """
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol
@@ -45,6 +45,8 @@ OPERATORS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _OF_HITS: Final = frozenset({"session_id", "parent_type", "parent_id", "timestamp", "sender_id", "type"})
 """The fields that the hits of a remote have. `created_at` is another name of `timestamp`."""
+OF_SESSIONS: Final = frozenset({"session_id", "parent_type", "parent_id"})
+"""The fields that memories have by their session."""
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -113,9 +115,18 @@ class Not:
 
 def has_condition(part: Filter) -> bool:
     """Return True if a parsed filter compares anything."""
+    return any(True for _field in fields_of(part))
+
+
+def fields_of(part: Filter) -> Iterator[str]:
+    """Yield the fields that a parsed filter compares."""
     if isinstance(part, Group):
-        return any(map(has_condition, part.parts))
-    return has_condition(part.part) if isinstance(part, Not) else True
+        for one in part.parts:
+            yield from fields_of(one)
+    elif isinstance(part, Not):
+        yield from fields_of(part.part)
+    elif isinstance(part, Condition):
+        yield part.field
 
 
 def needs_rows(tree: Mapping[str, Any]) -> bool:

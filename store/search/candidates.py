@@ -1,29 +1,31 @@
 """Select the memories that a request covers, by its sessions, agents and filters."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from store import filters
 from store.index import keyword
 from store.index.fact_pages import ORIGINS
 from store.models import MANUAL_ORIGINS
 from store.search import filter_masks, snapshot
 from store.search.floor import Flags
-from store.search.snapshot import Snapshot
+from store.search.snapshot import Numbers, Snapshot
 from store.text.tokens import read
 from store.types import Owner, SearchRequest
 
 
-def sessions_of(requests: Iterable[SearchRequest]) -> list[str] | None:
-    """Return the sessions that the requests name; None for all, because filters may name any session."""
-    if any(request.filters for request in requests):
+def sessions_of(requests: Sequence[SearchRequest]) -> list[str] | None:
+    """Return the sessions that the requests name; None for all, if filters compare sessions."""
+    trees = [request.filters for request in requests if request.filters]
+    if not all(filters.OF_SESSIONS.isdisjoint(filters.fields_of(filters.parse(tree))) for tree in trees):
         return None
     return list(dict.fromkeys(one for request in requests for one in request.session_ids or ()))
 
 
-def candidate_mask(request: SearchRequest, snapshot: Snapshot) -> Flags:
-    """Return a mask of the documents that the request covers."""
+def candidate_mask(request: SearchRequest, snapshot: Snapshot, documents: Numbers | None = None) -> Flags:
+    """Return a mask of the documents that the request covers. It holds for `documents` only; None: for all."""
     facts = snapshot.facts
     mask = np.ones(len(facts), np.bool_)
     if request.session_ids is not None:
@@ -34,7 +36,7 @@ def candidate_mask(request: SearchRequest, snapshot: Snapshot) -> Flags:
     if request.reader is not None:
         mask &= ~manual_mask(snapshot) | agent_mask(snapshot, {"", request.reader})
     if request.filters:
-        mask &= filter_masks.mask_of(request.filters, snapshot)
+        mask &= filter_masks.mask_of(request.filters, snapshot, documents)
     return mask
 
 

@@ -30,35 +30,34 @@ _NAMES: Final = {"sender_id": "sender", "agent_id": "agent", "category": "catego
 _NUMBERED: Final = {"timestamp": "at", "importance": "importance"}
 _FEW: Final = 1_500
 """Looking up so many memories takes less time than reading all that meet a condition."""
-_OF_SESSIONS: Final = frozenset({"session_id", "parent_type", "parent_id"})
 _ROLE_NAMES: Final = {number: role for role, number in ROLES.items()}
 
 
-def mask_of(tree: Mapping[str, Any], snapshot: Snapshot) -> Flags:
+def mask_of(tree: Mapping[str, Any], snapshot: Snapshot, documents: Numbers | None = None) -> Flags:
     """Return a mask of the documents that meet the filters. One SQL statement for each condition on tags or metadata.
 
-    Raises: `InvalidInput`.
+    It holds for `documents` only, which may be looked up one by one; None: for all. Raises: `InvalidInput`.
     """
-    return _mask(filters.parse(tree), snapshot)
+    return _mask(filters.parse(tree), snapshot, documents)
 
 
-def _mask(condition: Filter, snapshot: Snapshot) -> Flags:
+def _mask(condition: Filter, snapshot: Snapshot, documents: Numbers | None) -> Flags:
     if isinstance(condition, Not):
-        return ~_mask(condition.part, snapshot)
+        return ~_mask(condition.part, snapshot, documents)
     if isinstance(condition, Group):
-        masks = [_mask(part, snapshot) for part in condition.parts]
+        masks = [_mask(part, snapshot, documents) for part in condition.parts]
         every = np.full(len(snapshot.facts), condition.must is all, np.bool_)
         join = np.logical_and if condition.must is all else np.logical_or
         joined: Flags = join.reduce([every, *masks])
         return joined
     if not isinstance(condition, Condition):
         raise TypeError(condition)
-    return _of_condition(condition, snapshot)
+    return _of_condition(condition, snapshot, documents)
 
 
-def _of_condition(condition: Condition, snapshot: Snapshot) -> Flags:
+def _of_condition(condition: Condition, snapshot: Snapshot, documents: Numbers | None) -> Flags:
     facts, field = snapshot.facts, condition.field
-    if field in _OF_SESSIONS:
+    if field in filters.OF_SESSIONS:
         named = (pk for name, pk in snapshot.sessions.items() if condition.compares(of_session(name)[field]))
         return _is_one_of(facts["session"], np.fromiter(named, np.int64))
     if field in _NUMBERED:
@@ -71,7 +70,7 @@ def _of_condition(condition: Condition, snapshot: Snapshot) -> Flags:
     if field in _NAMES:
         places = [place for place, name in enumerate(snapshot.names) if condition.compares(name)]
         return np.isin(facts[_NAMES[field]], places)
-    return _has_attribute(snapshot, condition)
+    return _has_attribute(condition, snapshot, documents)
 
 
 def of_session(session_id: str) -> dict[str, str]:
@@ -89,10 +88,10 @@ def _compare(condition: Condition, values: npt.NDArray[Any]) -> Flags:
     return found
 
 
-def _has_attribute(snapshot: Snapshot, condition: Condition) -> Flags:
-    """Look up an attribute of the memories; only of those that have a word of the query, if no other is a candidate."""
-    pks, documents = snapshot.pks, np.unique(snapshot.postings.documents)
-    among = pks[documents].tolist() if not snapshot.vectors and len(documents) <= _FEW else None
+def _has_attribute(condition: Condition, snapshot: Snapshot, documents: Numbers | None) -> Flags:
+    """Look up an attribute of the documents, of all if there are many."""
+    pks = snapshot.pks
+    among = pks[documents].tolist() if documents is not None and len(documents) <= _FEW else None
     if among == []:
         return np.zeros(len(pks), np.bool_)
     found = attributes.matching(snapshot.owner, condition, among).values("memory_id")

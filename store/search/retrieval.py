@@ -52,6 +52,8 @@ INCOMPLETE: Final = _(
     manage=MANAGE,
 )
 MAX_TERMS: Final = 2048
+_FIRST_FILTERED: Final = 400
+"""The best documents, whose tags and metadata are looked up before those of all others."""
 Ranked = tuple[int, Score]
 """A memory's row id and its score."""
 _Read = Callable[[list[str]], Snapshot]
@@ -296,17 +298,27 @@ class _Ranker:
 
     def best(self, request: SearchRequest, plan: SearchPlan) -> list[Ranked]:
         """Return the best memories, best first; for `vector`, the candidates that `rescore` ranks."""
-        mask = candidate_mask(request, self._snapshot)
         if plan.method == "vector":
-            return self._vector_candidates(request, plan, mask)
-        documents = np.flatnonzero(mask)
-        keywords = self._keywords[request.query]
-        if plan.method == "hybrid" and (fused := self._fused(request, plan, keywords, documents)) is not None:
-            return self._hybrid(request, fused, documents)
-        documents = self._above_floor(request, keywords, documents[keywords.totals[documents] > 0])
-        chosen = self._select(documents, keywords.totals, self._limit(request))
+            return self._vector_candidates(request, plan, candidate_mask(request, self._snapshot))
+        keywords, limit = self._keywords[request.query], self._limit(request)
+        if plan.method == "hybrid":
+            documents = np.flatnonzero(candidate_mask(request, self._snapshot))
+            if (fused := self._fused(request, plan, keywords, documents)) is not None:
+                return self._hybrid(request, fused, documents)
+        documents = self._above_floor(request, keywords, np.flatnonzero(keywords.totals > 0))
+        parts = [self._covered(request, part, keywords.totals, limit) for part in self._split_pending(documents)]
+        chosen = self._select(np.concatenate(parts), keywords.totals, limit)
         legs = keywords.legs(chosen, range(1, len(chosen) + 1))
         return self._scored(chosen, keywords.totals, [{"keyword": leg} for leg in legs], keywords.relevance(chosen))
+
+    def _covered(self, request: SearchRequest, documents: Numbers, totals: Reals, limit: int) -> Numbers:
+        """Return those of the documents that a request covers; only the best if these are enough, for filters."""
+        if request.filters and len(documents) > _FIRST_FILTERED:
+            first = ranking.best(self._snapshot.facts, documents, totals, _FIRST_FILTERED)
+            covered = first[candidate_mask(request, self._snapshot, first)[first]]
+            if len(covered) >= limit:
+                return covered
+        return documents[candidate_mask(request, self._snapshot, documents)[documents]]
 
     def _limit(self, request: SearchRequest) -> int:
         return min(request.top_k, floor.MOST_PARTLY_KNOWN) if self.is_partly_known(request) else request.top_k
@@ -335,7 +347,8 @@ class _Ranker:
         keywords = self._keywords[request.query]
         if request.min_relevance != 0 and keywords.judged.has_content:
             return False
-        return not (keywords.evidence > keywords.expected)[candidate_mask(request, self._snapshot)].any()
+        documents = np.flatnonzero(keywords.evidence > keywords.expected)
+        return not candidate_mask(request, self._snapshot, documents)[documents].any()
 
     def has_window(self, query: str) -> bool:
         """Return True if a memory of the user is of the time that a query means."""
@@ -384,7 +397,7 @@ class _Ranker:
             return ranked
         if (ended := successors.ended(request, ranked, rows)) is None:
             return ranked
-        found = successors.successor(request, ended, self._snapshot, candidate_mask(request, self._snapshot))
+        found = successors.successor(request, ended, self._snapshot)
         if found is None or any(pk == found[1].pk for pk, _score in ranked):
             return ranked
         place, row = found

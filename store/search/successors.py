@@ -12,7 +12,7 @@ import numpy as np
 
 from store.index import keyword
 from store.search import ranking, records, snapshot
-from store.search.floor import Flags
+from store.search.candidates import candidate_mask
 from store.search.ranking import Score
 from store.search.snapshot import Snapshot
 from store.text import ended_values, succession
@@ -47,12 +47,13 @@ def ended(request: SearchRequest, ranked: Sequence[tuple[int, Score]], rows: Map
     return None
 
 
-def successor(request: SearchRequest, found: Ended, seen: Snapshot, mask: Flags) -> tuple[int, records.Row] | None:
+def successor(request: SearchRequest, found: Ended, seen: Snapshot) -> tuple[int, records.Row] | None:
     """Return the place and the row of the newest memory that ends the value of a statement, None for none."""
     postings = snapshot.postings_of(keyword.prefix_of(seen.owner), found.terms, seen.pks)
     matched = np.bincount(postings.documents, minlength=len(seen.facts))
     is_newer = (seen.facts["at"] > found.older.created_at_ms) & ~ranking.passages_of(seen.facts)
-    places = np.flatnonzero(mask & is_newer & (matched > 0))
+    places = np.flatnonzero(is_newer & (matched > 0))
+    places = places[candidate_mask(request, seen, places)[places]]
     places = places[np.lexsort((-seen.facts["at"][places], -matched[places]))][:_MAX_READ]
     pks = seen.pks[places].tolist()
     rows = records.rows(seen.owner, pks, with_hidden=request.with_hidden)

@@ -231,6 +231,24 @@ def test_what_only_names_the_old_value_is_not_found_by_it(alice: Person, other: 
     assert GOLF in recall(alice, "What car do I drive?")
 
 
+@pytest.mark.parametrize(
+    ("filters", "is_found"),
+    [
+        ({"NOT": {"tags": "private"}}, False),
+        ({"tags": {"none": ["private"]}}, False),
+        ({"NOT": {"metadata.car": {"exists": True}}}, False),
+        ({"OR": [{"role": "user"}, {"metadata.car": "Kia"}]}, True),
+    ],
+)
+def test_what_ends_a_value_meets_the_filters(alice: Person, filters: dict[str, Any], is_found: bool) -> None:
+    say(alice, *NOISE, day=-200, step=1)
+    say(alice, GOLF)
+    labels = {"tags": ["private"], "metadata": {"car": "Kia"}}
+    calls.call(alice, "post", "/memories", status=201, text=KIA, created_at="2026-08-01T12:00:00Z", **labels)
+    expected = [KIA, GOLF] if is_found else [GOLF]
+    assert texts(search(alice, "What car do I drive?", filters=filters)) == expected
+
+
 def test_what_ends_a_value_is_of_the_same_person_scope_and_source(alice: Person) -> None:
     say(alice, GOLF)
     say(alice, KIA, role="assistant", day=30)
