@@ -3,8 +3,11 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from datetime import tzinfo
 from typing import Final
 from uuid import UUID
+
+from core.zones import default_zone, zone_of
 
 _KEPT_SECONDS: Final = 60.0
 _MAX_KEPT: Final = 10_000
@@ -38,6 +41,14 @@ def written_zone(user_pk: UUID) -> str:
         while len(_kept) > _MAX_KEPT:
             _kept.popitem(last=False)
     return zone
+
+
+def zone_of_user(user_pk: UUID, requested: str = "") -> tzinfo:
+    """Return the zone that a request names, else that of the user's profile; the installation's for unknown names.
+
+    At most one SQL statement, and none with a requested zone.
+    """
+    return zone_of(requested or written_zone(user_pk)) or default_zone()
 
 
 def forget(user_pk: UUID) -> None:

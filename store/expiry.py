@@ -5,7 +5,7 @@ the time of its session, and its passages have none: it expires as one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,9 +15,14 @@ from django.utils import timezone
 
 from accounts import expiry
 from accounts.models import MemoryUser
+from accounts.zones import zone_of_user
 from core.errors import InvalidInput
 from core.messages import Translatable as _
+from core.times import from_ms
+from store.filters import MAX_MS
 from store.models import Memory, Session, State
+from store.text import times
+from store.text.time_windows import Window
 from store.types import TAGS, NewExpiry, Owner
 
 NEEDS_EXPIRY: Final = _("is required, because the time has passed: send a new time, or null for never")
@@ -32,6 +37,21 @@ def check(expires_at: NewExpiry) -> None:
     """Check a new time. Raises: `InvalidInput` if it has passed."""
     if isinstance(expires_at, datetime) and expires_at <= timezone.now():
         raise InvalidInput.of_field("expires_at", _("must be in the future"))
+
+
+def ending_of(given: date | None, user_pk: UUID, requested: str = "", *, field: str = "expires_at") -> datetime | None:
+    """Return when something expires, in whole seconds as answers show it: a day ends where the user is; None: never.
+
+    At most one SQL statement, and none for a time. Raises: `InvalidInput` for what has passed.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, datetime):
+        here = datetime.now(zone_of_user(user_pk, requested))
+        given = from_ms(min(times.span_of(Window(given, given), here)[1], MAX_MS))
+    if given <= timezone.now():
+        raise InvalidInput.of_field(field, _("must be in the future"))
+    return given.replace(microsecond=0)
 
 
 def has_ended(expires_at: datetime | None) -> bool:

@@ -84,9 +84,12 @@ class ScopedQuery(AuthenticatedQuery, _Scope):
 
 
 def _require_text(value: object) -> object:
-    """Return a time given as text. Raises: ValueError for a number, because its unit would be ambiguous."""
+    """Return a time given as text. Raises: ValueError for a number, also as text, because its unit is ambiguous."""
     if isinstance(value, str):
-        return value
+        try:
+            float(value)
+        except ValueError:
+            return value
     raise ValueError(_("must be a time such as 2027-01-31T12:00:00+00:00"))
 
 
@@ -94,7 +97,7 @@ Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_require_
 
 
 def _moment_or_day(value: object, handler: Callable[[object], date]) -> date:
-    """Return a time; for a date alone a day, which ends where the user is (`memories.services.zones.ending_of`)."""
+    """Return a time; for a date alone a day, which ends where the user is (`store.expiry.ending_of`)."""
     if isinstance(value, str) and len(value) == len("2027-01-31"):
         with suppress(ValueError):
             return date.fromisoformat(value)

@@ -17,6 +17,7 @@ from django.db import transaction
 from accounts import controls
 from accounts.expiry import lower
 from accounts.services import lock_caller
+from accounts.zones import zone_of_user
 from core.errors import (
     FieldError,
     InvalidInput,
@@ -41,7 +42,6 @@ from memories.services.files import InlineFile
 from memories.services.hygiene import is_visible, own_data, own_text
 from memories.services.lookup import require_open, require_own_session
 from memories.services.resends import Said, find_resent
-from memories.services.zones import zone_of_user
 from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota

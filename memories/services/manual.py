@@ -18,6 +18,7 @@ from django.db.models import Max, Q
 from django.utils import timezone
 
 from accounts.audit import Actor, record
+from accounts.zones import zone_of_user
 from core.errors import Conflict, DeletedByPerson, InvalidInput, NotFound
 from core.events import publish
 from core.ids import check_name
@@ -30,7 +31,7 @@ from memories.services import decisions, lookup
 from memories.services.decisions import OverrideValues
 from memories.services.hygiene import is_visible, own_data, own_text
 from memories.services.lookup import MemoryRef, require_open, require_own_session
-from memories.services.zones import offset_of, zone_of_user
+from memories.services.zones import offset_of
 from store import browse, expiry, sessions, writes
 from store.admission import ControlsChanged, Offer, require, require_unchanged, session_names, texts_in
 from store.categories import CATEGORIES, TABS, tab_of

@@ -3,21 +3,20 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 from uuid import UUID
 
 from django.utils import timezone
 
-from accounts.zones import written_zone
+from accounts.zones import zone_of_user
 from core.errors import InvalidInput
 from core.messages import Translatable as _
 from core.times import from_ms, to_ms
-from core.zones import default_zone, offset_minutes, zone_of
+from core.zones import offset_minutes, zone_of
 from memories.services.scoped_hits import SearchCommand
 from store import filters
 from store.text import times
-from store.text.time_windows import Window
 
 NO_TIME: Final = _("must be a date such as 2026-06-01, an ISO 8601 time, or words such as last week")
 _FIRST: Final = from_ms(0)
@@ -27,14 +26,6 @@ UNKNOWN_ZONE: Final = _("The time zone is not known, so days are those of the in
 def unknown_zone(requested: str) -> str | None:
     """Return what to tell a caller whose request names a zone that is not known; None without one."""
     return UNKNOWN_ZONE if requested and zone_of(requested) is None else None
-
-
-def zone_of_user(user_pk: UUID, requested: str = "") -> tzinfo:
-    """Return the zone that a request names, else that of the user's profile; the installation's for unknown names.
-
-    At most one SQL statement, and none with a requested zone.
-    """
-    return zone_of(requested or written_zone(user_pk)) or default_zone()
 
 
 def offset_of(zone: tzinfo, milliseconds: int) -> dict[str, int]:
@@ -70,21 +61,6 @@ def end_of(written: str, now: datetime) -> datetime | None:
     if (days := times.days_of(written, now)) is not None:
         return from_ms(min(times.span_of(days, now)[1], filters.MAX_MS))
     return moment_of(written, now)
-
-
-def ending_of(given: date | None, user_pk: UUID, requested: str = "", *, field: str = "expires_at") -> datetime | None:
-    """Return when something expires, in whole seconds as answers show it: a day ends where the user is; None: never.
-
-    At most one SQL statement, and none for a time. Raises: `InvalidInput` for what has passed.
-    """
-    if given is None:
-        return None
-    if not isinstance(given, datetime):
-        here = datetime.now(zone_of_user(user_pk, requested))
-        given = from_ms(min(times.span_of(Window(given, given), here)[1], filters.MAX_MS))
-    if given <= timezone.now():
-        raise InvalidInput.of_field(field, _("must be in the future"))
-    return given.replace(microsecond=0)
 
 
 def moment_of(written: str, now: datetime) -> datetime | None:

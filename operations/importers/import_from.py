@@ -18,6 +18,7 @@ from django.db.models import Q
 from accounts.audit import Actor
 from accounts.controls import require_not_paused
 from accounts.models import MemoryUser
+from accounts.zones import zone_of_user
 from core.errors import InvalidInput, NotFound, existing
 from core.events import publish
 from core.ids import check_name
@@ -29,7 +30,7 @@ from memories.models import Override
 from memories.services import manual
 from memories.services.hygiene import own_text
 from memories.services.lookup import require_own_session
-from memories.services.zones import offset_of, zone_of_user
+from memories.services.zones import offset_of
 from operations import files, jobs
 from operations.commands import Report, no_report
 from operations.importers.sources import READERS, Found, Left, read

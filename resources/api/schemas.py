@@ -2,6 +2,7 @@
 
 import re
 from typing import Annotated, Any, Self
+from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Json, WithJsonSchema, model_validator
 
@@ -9,7 +10,7 @@ from accounts.api.schemas import (
     AppId,
     AuthenticatedBody,
     AuthenticatedQuery,
-    Moment,
+    MomentOrDay,
     ProjectId,
     RemoteView,
     ScopedBody,
@@ -24,6 +25,7 @@ from core.rest import WHOLE, Problem
 from core.storable import check_text
 from documents.mime_types import ContentType
 from documents.reading import NoteCode
+from store.expiry import ending_of
 from store.types import KEPT, METADATA, TAGS, NewExpiry
 
 MAX_TITLE_CHARS = 500
@@ -104,15 +106,16 @@ class LabelsBody(AuthenticatedBody):
 class ResourceRestoreBody(AuthenticatedBody):
     """When the resource expires after it is restored."""
 
-    expires_at: Moment | None = Field(
+    expires_at: MomentOrDay | None = Field(
         None,
-        description="When it expires again; null for never. Required for one that has expired. Absent: as before.",
+        description="When it expires again, a time or the last day; null for never. Required for one that has "
+        "expired. Absent: as before.",
         examples=[None],
     )
 
-    @property
-    def new_expiry(self) -> NewExpiry:
-        return self.expires_at if "expires_at" in self.model_fields_set else KEPT
+    def new_expiry(self, user_pk: UUID) -> NewExpiry:
+        """Return when it expires; `KEPT` if absent. Raises: `InvalidInput` for what has passed."""
+        return ending_of(self.expires_at, user_pk) if "expires_at" in self.model_fields_set else KEPT
 
 
 class UploadForm(UploadFields):

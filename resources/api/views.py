@@ -277,7 +277,7 @@ class TrashViewSet(ViewSet):
             principal.user_pk,
             principal.user_id,
             resource_id,
-            expires_at=body.new_expiry,
+            expires_at=body.new_expiry(principal.user_pk),
             actor=Actor.key(principal),
         )
         return Response(_summary(resource))

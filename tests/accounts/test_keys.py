@@ -99,6 +99,7 @@ def test_a_new_key_does_not_expire_by_default(alice: Person) -> None:
         ("expires_at", "9999-12-31T23:59:59-23:59"),
         ("expires_at", "0001-01-01T00:00:00+23:59"),
         ("expires_at", 1893456000),
+        ("expires_at", "1893456000"),
         ("expires_at", "tomorrow"),
         ("surprise", 1),
     ],

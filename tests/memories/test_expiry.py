@@ -123,7 +123,7 @@ def test_a_time_that_has_passed_is_refused(alice: Person, place: str) -> None:
     assert Memory.objects.get().expires_at is None
 
 
-def test_a_date_alone_ends_with_the_day_where_the_person_is(alice: Person, settings: Any) -> None:
+def test_a_date_alone_ends_with_the_day_where_the_person_is(alice: Person, settings: Any, storage: Path) -> None:
     settings.MEMORY_GATEWAY_TIME_ZONE = "Asia/Shanghai"
     end = datetime.fromisoformat("2199-12-31T16:00:00+00:00")
     in_new_york = datetime.fromisoformat("2200-01-01T05:00:00+00:00")
@@ -141,6 +141,10 @@ def test_a_date_alone_ends_with_the_day_where_the_person_is(alice: Person, setti
     call(alice, "delete", path)
     call(alice, "post", f"{path}/restore", expires_at="2199-12-30")
     assert Memory.objects.get(text="changed").expires_at == end - timedelta(days=1)
+    file = f"/resources/{upload(alice)['resource_id']}"
+    call(alice, "delete", file)
+    call(alice, "post", f"{file}/restore", expires_at="2199-12-31")
+    assert datetime.fromisoformat(call(alice, "get", file)["expires_at"]) == end
     today = timezone.now().astimezone(zone_of("Asia/Shanghai")).date()
     call(alice, "patch", path, expires_at=today.isoformat())
     yesterday = (today - timedelta(days=1)).isoformat()

@@ -274,6 +274,7 @@ def test_a_bulk_request_has_1_to_500_facts(alice: Person, memories: Any) -> None
         ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
         ({"expires_at": 5}, "expires_at"),
         ({"created_at": "yesterday"}, "created_at"),
+        ({"created_at": "20260610"}, "created_at"),  # a date, and no Unix time of 1970
         ({"created_at": "1950-01-01T00:00:00Z"}, "created_at"),
         ({"session_id": ""}, "session_id"),
         ({"agent_id": "a b"}, "agent_id"),

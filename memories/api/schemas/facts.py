@@ -15,8 +15,8 @@ from core.labels import ExternalId, Metadata, Tags
 from core.rest import Body, Problem
 from memories.api.schemas.memories import Importance, MemoryId, MemoryOut
 from memories.services.manual import DEFAULT_IMPORTANCE, MAX_TEXT_CHARS, NewFact
-from memories.services.zones import ending_of
 from store.categories import CATEGORIES, Category
+from store.expiry import ending_of
 
 MAX_FACTS = 500
 _CLEARED: Final = frozenset({"tags", "metadata", "expires_at"})

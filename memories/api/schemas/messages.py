@@ -36,7 +36,7 @@ from documents.mime_types import ContentType
 from memories.api.schemas import dialects
 from memories.services.add import MAX_NAME_CHARS, AddCommand, NewContentItem, NewMessage
 from memories.services.files import decode_base64
-from memories.services.zones import ending_of
+from store.expiry import ending_of
 from store.filters import MAX_MS
 from store.port import FlushStatus
 from store.types import KEPT, NewExpiry, Owner, Role
@@ -365,7 +365,7 @@ class Sent:
     zone: str
 
     def ending_of(self, expires_at: date | None, index: int) -> datetime | None:
-        """Return when a message expires. Raises: as `zones.ending_of`."""
+        """Return when a message expires. Raises: as `expiry.ending_of`."""
         return ending_of(expires_at, self.owner.user_pk, self.zone, field=f"messages.{index}.expires_at")
 
     def message(self, index: int, sender_id: str | None, role: Role, timestamp: int | None) -> NewMessage:
