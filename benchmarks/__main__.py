@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import footprint, plot, readings, resource_scope
+from benchmarks import footprint, plot, readings, resource_scope, uploads
 from benchmarks.answers import run as answers
 from benchmarks.engine import compare as engine
 from benchmarks.http import compare
@@ -24,6 +24,7 @@ BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
     "retrieval": retrieval.main,
     "scoreboard": scoreboard.main,
     "topics": topics.main,
+    "uploads": uploads.main,
 }
 
 

@@ -73,7 +73,7 @@ async def _connection(request: Request, until: float, result: Result, pause_seco
     try:
         while (sent_at := time.perf_counter()) < until:
             writer.write(request.data)
-            status = await _answer(reader)
+            status = await status_of_answer(reader)
             result.latencies.append(time.perf_counter() - sent_at)
             result.statuses[status] += 1
             if pause_seconds:
@@ -82,7 +82,7 @@ async def _connection(request: Request, until: float, result: Result, pause_seco
         writer.close()
 
 
-async def _answer(reader: asyncio.StreamReader) -> int:
+async def status_of_answer(reader: asyncio.StreamReader) -> int:
     """Read the next response and return its status."""
     head = await reader.readuntil(_HEAD_END)
     for line in head.split(b"\r\n"):

@@ -120,12 +120,16 @@ def call(
 
 def upload(port: int, key: str, filename: str, text: str) -> dict[str, Any]:
     """Upload a text file and return the gateway's response."""
-    boundary = "benchmark-boundary"
-    form = (
-        f"--{boundary}\r\n"
-        f'Content-Disposition: form-data; name="file"; filename="{filename}"\r\nContent-Type: text/plain\r\n\r\n'
-        f"{text}\r\n--{boundary}--\r\n"
-    )
-    content_type = f"multipart/form-data; boundary={boundary}"
-    answer: dict[str, Any] = call(port, "/resources", form.encode(), key=key, content_type=content_type)
+    content_type, body = form_data(filename, "text/plain", text.encode())
+    answer: dict[str, Any] = call(port, "/resources", body, key=key, content_type=content_type)
     return answer
+
+
+def form_data(filename: str, mime_type: str, content: bytes) -> tuple[str, bytes]:
+    """Return the content type and the body of an upload."""
+    head = (
+        "--benchmark-boundary\r\n"
+        f'Content-Disposition: form-data; name="file"; filename="{filename}"\r\nContent-Type: {mime_type}\r\n\r\n'
+    )
+    body = head.encode() + content + b"\r\n--benchmark-boundary--\r\n"
+    return "multipart/form-data; boundary=benchmark-boundary", body
