@@ -29,6 +29,8 @@ _BYTE_ORDER_MARKS: Final = {
 _SAMPLE_BYTES: Final = 65_536
 TERMINAL: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)")
 """Colors and titles that programs send to a terminal, which logs keep."""
+_OVERSTRUCK: Final = re.compile(r"[^\n\b]\x08")
+"""A letter that the next one replaces or makes bold, as in manual pages."""
 _LINE_ENDS: Final = re.compile(r"\r\n?|[\x0b\x0c]")
 _UNWANTED: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _BINARY: Final = re.compile(rb"[\x00-\x06\x0e-\x19\x1c-\x1f]")
@@ -44,8 +46,9 @@ _WRITTEN: Final = re.compile(
 _MIXED_WORD: Final = re.compile(
     r"[A-Za-zÀ-ɏ][Ͱ-ࣿ]|[Ͱ-ࣿ][A-Za-zÀ-ɏ]"
     r"|[a-zß-öø-ÿ](?:[À-ÖØ-ÞŠŒŽŸ]|[ˆ˜¯˘˙˚¸˝˛ˇﬁﬂ∂∆∑∏∫√∞≈≤≥◊¤¦§¨©ª«¬®´»¼½¾×÷‡†‰‹›]+)[a-zß-öø-ÿ]"
+    r"|[ˆ˜¯˘˙˚¸˝˛ˇ][^\W\d_]"
 )
-"""A Latin letter next to one of another alphabet, a capital or a sign inside a word, as in no word of any language."""
+"""A Latin letter next to one of another alphabet, or a capital, sign or lone accent in a word, as in no language."""
 _RARE: Final = re.compile(r"hp-roman8|iso8859-(?:3|4|10|13|14|16)|mac-(?:croatian|iceland|latin2|romanian|turkish)")
 """Encodings that a short text has by chance more often than in truth."""
 _ERAS: Final = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO | EncodingEra.LEGACY_MAC | EncodingEra.DOS
@@ -106,6 +109,8 @@ def clean(text: str) -> str:
     The end of a page is that of a line.
     """
     text = _LINE_ENDS.sub("\n", text.lstrip("\ufeff"))
+    if "\b" in text:
+        text = _OVERSTRUCK.sub("", text)
     return _UNWANTED.sub("", TERMINAL.sub("", text) if "\x1b" in text else text)
 
 

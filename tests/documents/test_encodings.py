@@ -89,7 +89,9 @@ def test_one_invalid_byte_does_not_refute_a_declared_encoding() -> None:
     assert 0.9 < found.certainty < 1
 
 
-@pytest.mark.parametrize("text", ["valve code is 4711 größer", "größer", "Tür", "Café", "Señor Núñez", "São Paulo"])
+@pytest.mark.parametrize(
+    "text", ["valve code is 4711 größer", "größer", "Größe", "Tür", "Café", "Señor Núñez", "São Paulo"]
+)
 def test_a_few_letters_are_guessed_as_the_commonest_encoding(text: str) -> None:
     assert decode(text.encode("cp1252")) == text
 
