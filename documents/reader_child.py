@@ -8,11 +8,13 @@ the gateway's settings.
 
 import asyncio
 import contextlib
+import itertools
 import math
 import re
 import signal
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
+from xml.etree import ElementTree  # nosec B405: the members were checked for declarations
 
 import orjson
 import xberg
@@ -25,6 +27,7 @@ from documents import mime_types as mt
 from documents.containers import Tree
 from documents.decoding import clean, decode, label_in
 from documents.document import Limits
+from documents.drawings import OfficeFile, texts_in
 from documents.guards import Refused
 from documents.list_numbers import with_numbers
 from documents.pdf_text import PdfText, is_right_to_left, undivided
@@ -41,6 +44,7 @@ _KINDS: Final = {"title": "heading", "heading": "heading", "list_item": "item", 
 _SHEETS: Final = frozenset({mt.XLS, mt.XLSX, mt.ODS})
 _HIDDEN: Final = " (hidden)"
 """The mark that the parser adds to the name of a hidden sheet."""
+_DRAWN: Final = frozenset({"chart", "chartEx", "diagramData"})
 _SLIDE_NAME: Final = re.compile(r"[^\W\d]+ ?\d+")
 _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
 _ATTACHED: Final = re.compile(r"\(\d+B\)\Z")
@@ -80,19 +84,23 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
     parsed = _parse(data, mime, limits)
     if mime == mt.PDF:
         return _pdf(data, parsed, limits, is_shallow=is_shallow)
-    rows, cut = bounded(_all_rows(data, mime, parsed), limits)
+    tree = _tree(limits, is_shallow=is_shallow)
+    files = OfficeFile(data).files() if mime in {mt.DOCX, mt.PPTX} else ()
+    inserted = (row for name, content in files for row in tree.attached(name, content))
+    rows, cut = bounded(itertools.chain(_all_rows(data, mime, parsed), inserted), limits)
     images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else 0
     notes = [
         cut or _lost(rows, parsed.content, mime),
         Note("images_skipped", images) if images else None,
         Note.of("sheets_skipped", parsed.sheets.skipped) if parsed.sheets and parsed.sheets.skipped else None,
+        *tree.notes,
     ]
     return answer("xberg", rows, notes, pages=parsed.pages or _slides_in(rows, parsed.extracted, mime))
 
 
 def _pdf(data: bytes, parsed: _Parsed, limits: Limits, *, is_shallow: bool) -> dict[str, Any]:
     """Return the answer for a PDF; the files in it are its parts. Raises: `Refused`."""
-    tree = Tree(lambda part, kind, label: _rows_of_part(part, kind, label, limits, is_shallow=is_shallow), limits)
+    tree = _tree(limits, is_shallow=is_shallow)
     with PdfText(data) as pdf:
         rows, cut = bounded(_pdf_rows(pdf, parsed), limits)
         if not rows and guards.is_broken_pdf(data):
@@ -102,6 +110,11 @@ def _pdf(data: bytes, parsed: _Parsed, limits: Limits, *, is_shallow: bool) -> d
         parts = (row for name, content in pdf.attachments() for row in tree.attached(name, content))
         rows, cut = (rows, cut) if cut else bounded([*rows, *parts], limits)
     return answer("xberg", rows, [cut or lost, *tree.notes], pages=parsed.pages, scans=scans)
+
+
+def _tree(limits: Limits, *, is_shallow: bool) -> Tree:
+    """Return the reader of files in a document."""
+    return Tree(lambda part, kind, label: _rows_of_part(part, kind, label, limits, is_shallow=is_shallow), limits)
 
 
 def _pdf_rows(pdf: PdfText, parsed: _Parsed) -> Iterator[Row]:
@@ -230,7 +243,10 @@ def _all_rows(data: bytes, mime: str, parsed: _Parsed) -> Iterator[Row]:
         with PdfText(data) as pdf:
             yield from _pdf_rows(pdf, parsed)
     elif mime == mt.PPTX:
-        yield from _under_titles(_rows(parsed, mime), data)
+        yield from _under_titles(_rows(parsed, mime), OfficeFile(data))
+    elif mime == mt.DOCX:
+        yield from _rows(parsed, mime)
+        yield from _drawn(OfficeFile(data))
     elif mime == mt.MSG:
         yield from _without_list(list(_rows(parsed, mime)))
     elif parsed.sheets:
@@ -260,21 +276,31 @@ def _with_comments(rows: Iterable[Row], sheets: Sheets) -> Iterator[Row]:
         yield from (("paragraph", None, comment) for comment in comments)
 
 
-def _under_titles(rows: Iterable[Row], data: bytes) -> Iterator[Row]:
-    """Yield the rows of a presentation; the first of a slide that is its title becomes a heading."""
-    try:
-        titles = dict(enumerate(power_point_titles(data), 1))
-    except Refused:  # the parser is more tolerant
-        titles = {}
-    last: int | None = None
-    for kind, page, text in rows:
-        if page != last:
-            yield "slide", page, ""
-            last = page
-        is_title = page is not None and text and titles.get(page) == " ".join(text.split())
-        if is_title and page is not None:
-            del titles[page]
-        yield "heading" if is_title else kind, page, text
+def _drawn(office: OfficeFile) -> Iterator[Row]:
+    """Yield the texts of the diagrams and charts of a document of Word."""
+    texts = [one for part in office.shown() for one in texts_in(office.load, part, _DRAWN)]
+    yield from [("context", None, "")] if texts else []
+    yield from (("paragraph", None, text) for text in texts)
+
+
+def _under_titles(rows: Iterable[Row], office: OfficeFile) -> Iterator[Row]:
+    """Yield the rows of a presentation; the first of a slide that is its title becomes a heading.
+
+    The comments on a slide follow it.
+    """
+    slides, titles = dict[int | None, str](), dict[int | None, str]()
+    with contextlib.suppress(ElementTree.ParseError):  # the parser is more tolerant
+        slides = dict(enumerate(office.shown(), 1))
+        titles = dict(enumerate(power_point_titles(office), 1))
+    for page, group in itertools.groupby(rows, key=lambda row: row[1]):
+        yield "slide", page, ""
+        for kind, _page, text in group:
+            is_title = text and titles.get(page) == " ".join(text.split())
+            if is_title:
+                del titles[page]
+            yield "heading" if is_title else kind, page, text
+        comments = texts_in(office.load, slides.get(page, ""), {"comments"})
+        yield from (("paragraph", page, text) for text in comments)
 
 
 def _rows(parsed: _Parsed, mime: str) -> Iterator[Row]:

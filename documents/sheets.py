@@ -3,7 +3,6 @@
 The parser gives stored values (0.25 for 25%) and leaves comments out.
 """
 
-import posixpath
 import re
 import struct
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from xml.sax.saxutils import escape, unescape
 
 from documents import mime_types as mt
 from documents.document import Limits
+from documents.drawings import paragraphs_in, related
 from documents.number_formats import BUILT_IN, displayed
 from documents.old_sheets import OldSheet, as_shown, old_sheets
 from documents.patches import parts_of, repacked
@@ -23,7 +23,7 @@ _MAIN: Final = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _THREADED: Final = "{http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments}"
 _RELATION: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _PARTS: Final = re.compile(
-    r"xl/(?:workbook\.xml|styles\.xml|sharedStrings\.xml|_rels/.*|worksheets/.*|.*[cC]omments?.*\.xml)"
+    r"xl/(?:workbook\.xml|styles\.xml|sharedStrings\.xml|_rels/.*|worksheets/.*|(?:drawings|charts)/.*|.*[cC]omments?.*\.xml)"
 )
 _SPACED: Final = re.compile(rb"<t>(?=\s|[^<]*\s</t>)")
 _CELL: Final = re.compile(rb"<c ([^>]*[^/>])>(?:<f[^>]*/>|<f[^>]*>[^<]*</f>)?<v>([^<]*)</v></c>")
@@ -38,6 +38,12 @@ _NUMBER_CELL: Final = re.compile(
 _STORED: Final = re.compile(rb' office:(?:value(?:-type)?|time-value|boolean-value)="[^"]*"')
 _PARAGRAPH: Final = re.compile(rb"<text:p\b[^>]*>(.*?)</text:p>", re.DOTALL)
 _TAGS: Final = re.compile(rb"<[^>]*>")
+_EMPTY: Final = rb"(?:<table:(?:covered-)?table-cell\b(?![^>]*\boffice:)[^>]*/>\s*)"
+_EMPTY_CELLS: Final = re.compile(_EMPTY + rb"++(</table:table-row>)?")
+_EMPTY_ROW: Final = re.compile(
+    rb"<table:table-row\b[^>]*\btable:number-rows-repeated=[^>]*(?:/>|(?<!/)>\s*" + _EMPTY + rb"*+</table:table-row>)"
+)
+"""Rows and cells with which office programs fill a sheet. The parser leaves out a sheet with many of them."""
 _THREAD_MARK: Final = "[Threaded comment]"
 
 
@@ -80,7 +86,7 @@ class _Workbook:
 
     def prepared(self) -> Sheets:
         formats = _formats(self._parts.get("xl/styles.xml"))
-        relations = self._relations("xl/workbook.xml")
+        relations = related(self._parts.get, "xl/workbook.xml")
         workbook = ElementTree.fromstring(self._parts["xl/workbook.xml"])  # noqa: S314  # nosec B314
         for sheet in workbook.iter(f"{_MAIN}sheet"):
             name = sheet.get("name", "")
@@ -121,20 +127,13 @@ class _Workbook:
         if after != before:
             self._changed[part] = after
 
-    def _relations(self, part: str) -> dict[str, tuple[str, str]]:
-        """Return the kind and the part of each relation of a part."""
-        folder, name = posixpath.split(part)
-        root = ElementTree.fromstring(self._parts.get(f"{folder}/_rels/{name}.rels") or b"<none/>")  # noqa: S314  # nosec B314
-        return {
-            one.get("Id", ""): (
-                one.get("Type", "").rpartition("/")[2],
-                posixpath.normpath(posixpath.join("/", folder, one.get("Target", ""))).lstrip("/"),
-            )
-            for one in root
-        }
-
     def _comments(self, part: str) -> Iterator[str]:
-        for kind, target in sorted(self._relations(part).values()):
+        for kind, target in sorted(related(self._parts.get, part).values()):
+            if kind == "drawing" and target in self._parts:
+                with suppress(ElementTree.ParseError):
+                    yield from paragraphs_in(self._parts[target])
+                    charts = (chart for of, chart in related(self._parts.get, target).values() if of == "chart")
+                    yield from (text for chart in charts for text in paragraphs_in(self._parts.get(chart, b"<none/>")))
             if kind in {"comments", "threadedComment"} and target in self._parts:
                 root = ElementTree.fromstring(self._parts[target])  # noqa: S314  # nosec B314
                 for one in [*root.iter(f"{_MAIN}comment"), *root.iter(f"{_THREADED}threadedComment")]:
@@ -182,9 +181,14 @@ def _open_document(data: bytes) -> Sheets:
         if text := unescape(" ".join(" ".join(texts).split())):
             name = next((name for start, name in reversed(names) if start < note.start()), "")
             sheets.comments.setdefault(name, []).append(text)
-    shown = _NUMBER_CELL.sub(_shown_cell, _NOTE.sub(b"", content))
+    shown = _NUMBER_CELL.sub(_shown_cell, _without_filling(_NOTE.sub(b"", content)))
     sheets.data = repacked(data, {"content.xml": shown} if shown != content else {})
     return sheets
+
+
+def _without_filling(content: bytes) -> bytes:
+    """Return sheets without the empty rows that are repeated and the empty cells at the ends of rows."""
+    return _EMPTY_CELLS.sub(lambda match: match[1] or match[0], _EMPTY_ROW.sub(b"", content))
 
 
 def _shown_cell(match: re.Match[bytes]) -> bytes:

@@ -1,12 +1,12 @@
 """Slides of OpenDocument presentations, and the titles of those of PowerPoint, which the parser loses."""
 
 import io
-import posixpath
 import zipfile
 from collections.abc import Iterator
 from typing import Final
 from xml.etree import ElementTree  # nosec B405: the members were checked for declarations
 
+from documents.drawings import OfficeFile
 from documents.guards import DAMAGED, Refused
 from documents.rows import Row
 
@@ -18,7 +18,6 @@ _ROW: Final = f"{_NAMESPACE % 'table'}table-row"
 _CELL: Final = f"{_NAMESPACE % 'table'}table-cell"
 _SLIDES: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_RELATION: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _SPACES: Final = {
     f"{_NAMESPACE % 'text'}{name}": mark for name, mark in (("s", " "), ("tab", "\t"), ("line-break", "\n"))
 }
@@ -47,17 +46,9 @@ def open_document_slides(data: bytes) -> Iterator[Row]:
                 yield "paragraph", number, _text(element)
 
 
-def power_point_titles(data: bytes) -> list[str]:
-    """Return the title of each slide in order, empty if it has none. Raises: `Refused`."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            relations = ElementTree.fromstring(archive.read("ppt/_rels/presentation.xml.rels"))  # noqa: S314  # nosec B314
-            targets = {one.get("Id"): posixpath.join("ppt", one.get("Target", "")) for one in relations}
-            presentation = ElementTree.fromstring(archive.read("ppt/presentation.xml"))  # noqa: S314  # nosec B314
-            names = [targets.get(slide.get(_RELATION)) for slide in presentation.iter(f"{_SLIDES}sldId")]
-            return [_title(archive.read(name.lstrip("/"))) if name else "" for name in names]
-    except (KeyError, ElementTree.ParseError) as error:
-        raise Refused(DAMAGED) from error
+def power_point_titles(office: OfficeFile) -> list[str]:
+    """Return the title of each slide in order, empty if it has none."""
+    return [_title(office.load(name) or b"<none/>") for name in office.shown()]
 
 
 def _title(slide: bytes) -> str:

@@ -21,6 +21,25 @@ def package(parts: Mapping[str, str]) -> bytes:
     return data.getvalue()
 
 
+def with_related(data: bytes, part: str, parts: Mapping[str, tuple[str, str]]) -> bytes:
+    """Return a package with more parts, each with its kind and text, to which a part is related."""
+    folder, _, name = part.rpartition("/")
+    named = f"{folder}/_rels/{name}.rels"
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        found = {one: archive.read(one).decode("latin-1") for one in archive.namelist()}
+    more = "".join(
+        f'<Relationship Id="more{number}" Type="{_OFFICE}/{kind}" Target="/{target}"/>'
+        for number, (target, (kind, _text)) in enumerate(parts.items())
+    )
+    whole = found.get(named, f'<Relationships xmlns="{_PACKAGE}"></Relationships>')
+    found[named] = whole.replace("</Relationships>", f"{more}</Relationships>")
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one, content in {**found, **{target: text for target, (_kind, text) in parts.items()}}.items():
+            archive.writestr(one, content.encode("latin-1"))
+    return output.getvalue()
+
+
 def _types(parts: Mapping[str, str]) -> str:
     overrides = "".join(f'<Override PartName="/{name}" ContentType="{kind}"/>' for name, kind in parts.items())
     rels = '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'

@@ -19,7 +19,65 @@ from documents.document import split
 from documents.reader import read_document
 from documents.sniff import OLE_MAGIC
 from tests.documents import small_files
-from tests.documents.office_files import package
+from tests.documents.office_files import docx, package, paragraph, with_related, workbook
+
+_DRAWING = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+_SHOWN = f"<x {_DRAWING}><a:p><a:r><a:t>Shown </a:t></a:r><a:r><a:t>%s</a:t></a:r></a:p></x>"
+_CHART = (
+    f'<c:chart xmlns:c="http://schemas.openxmlformats.org/drawingml/2006/chart" {_DRAWING}><a:p><a:r><a:t>Sales</a:t>'
+    "</a:r></a:p><c:v>Graz</c:v><c:v>12</c:v></c:chart>"
+)
+
+
+def _read(tmp_path: Path, data: bytes, mime: str) -> list[tuple[str, int | None, str | None]]:
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    document = read_document(path, mime)
+    assert document.reading is not None
+    assert document.reading.notes == ()
+    return [(block.text, block.page, block.heading) for block in document.blocks]
+
+
+def test_diagrams_charts_and_inserted_files_of_word_are_read(tmp_path: Path) -> None:
+    data = docx(paragraph("Pets", '<w:outlineLvl w:val="0"/>') + paragraph("Cats are fine."))
+    more = {
+        "word/diagrams/data1.xml": ("diagramData", _SHOWN % "plan"),
+        "word/charts/chart1.xml": ("chart", _CHART),
+        "word/charts/broken.xml": ("chart", "<broken"),
+        "word/chunk.htm": ("aFChunk", "<html><p>Dogs are not.</html>"),
+    }
+    found = _read(tmp_path, with_related(data, "word/document.xml", more), mt.DOCX)
+    assert found[:4] == [
+        ("Pets", None, "Pets"),
+        ("Cats are fine.", None, "Pets"),
+        ("Shown plan", None, None),
+        ("Sales", None, None),
+    ]
+    assert found[4:] == [
+        ("Graz, 12", None, None),
+        ("chunk.htm", None, "chunk.htm"),
+        ("Dogs are not.", None, "chunk.htm"),
+    ]
+
+
+def test_text_boxes_and_charts_of_sheets_are_read(tmp_path: Path) -> None:
+    data = workbook({"Rent": '<row r="1"><c r="A1" t="inlineStr"><is><t>cell</t></is></c></row>'})
+    data = with_related(data, "xl/worksheets/sheet1.xml", {"xl/drawings/drawing1.xml": ("drawing", _SHOWN % "box")})
+    data = with_related(data, "xl/drawings/drawing1.xml", {"xl/charts/chart1.xml": ("chart", _CHART)})
+    found = _read(tmp_path, data, mt.XLSX)
+    assert found[-2:] == [("Shown box", None, "Rent"), ("Sales", None, "Rent")]
+
+
+def test_comments_on_slides_are_read(tmp_path: Path) -> None:
+    main = "http://schemas.openxmlformats.org/presentationml/2006/main"
+    comment = f'<p:cmLst xmlns:p="{main}"><p:text>Check it</p:text></p:cmLst>'
+    more = {"ppt/comments/comment1.xml": ("comments", comment), "ppt/comments/new.xml": ("comments", _SHOWN % "again")}
+    data = with_related((small_files.FOLDER / "pptx-deck.pptx").read_bytes(), "ppt/slides/slide2.xml", more)
+    found = _read(tmp_path, data, mt.PPTX)
+    assert [one for one in found if one[0] in {"Check it", "Shown again"}] == [
+        ("Check it", 2, "Slide title 2"),
+        ("Shown again", 2, "Slide title 2"),
+    ]
 
 
 @pytest.mark.parametrize("name", ["pptx-deck.pptx", "deck.pptm", "deck.ppsx", "deck.potx"])

@@ -101,3 +101,15 @@ def test_sheets_beyond_the_limit_of_cells_are_read_in_part_and_named(tmp_path: P
     assert "77 | 50%" in document.text
     assert "3 | 50%" in document.text
     assert "4 | 50%" not in document.text
+
+
+def test_rows_that_fill_a_sheet_hide_none_of_its_cells(tmp_path: Path) -> None:
+    empty = '<table:table-cell table:number-columns-repeated="16380"/>'
+    many = f'<table:table-row table:number-rows-repeated="1048573">{empty}</table:table-row>'
+    first, last = (
+        f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>' for text in "az"
+    )
+    rows = [f"{first}<table:table-cell/>{first}{empty}", last]
+    sheet = many.join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    data = open_document(f'<table:table table:name="S">{sheet}{many}</table:table>', kind="spreadsheet")
+    assert _read(tmp_path, data, mt.ODS).text == "S\n\na |  | a\nz"
