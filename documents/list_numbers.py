@@ -2,7 +2,8 @@
 
 Office programs store how a paragraph is numbered, not its number, and parsers leave it out. Text that was moved with
 changes tracked is kept at its new place only, and paragraphs of Word that are headings by their outline level alone, or
-by a style of another language, get the style of a heading.
+by a style of another language, get the style of a heading. Comments of RTF become notes, and its deleted text
+is left out.
 """
 
 import re
@@ -50,6 +51,10 @@ _RTF_BREAK: Final = re.compile(rb"\\(?:page|sect|column)(?![a-z-])(?:-?\d+)? ?")
 _RTF_PAIR: Final = re.compile(
     rb"\\u(-10\d{3}|-9[2-9]\d\d|5[56]\d{3}) ?(?:\?|\\'3[fF])? ?\\u(-[89]\d{3}|5[67]\d{3}) ?(?:\?|\\'3[fF])?"
 )
+_RTF_UNSEEN: Final = re.compile(
+    rb"\{\\\*\\atn(?:date|ref|parent|time)[^{}]*\}|\{(?:\\[a-z]+-?\d* ?)*\\deleted\b(?:[^{}\\]|\\.)*\}", re.DOTALL
+)
+"""Data of comments, and text that was deleted with changes tracked."""
 _RTF_CONTROL: Final = re.compile(rb"\\'[0-9a-fA-F]{2}|\\u-?\d+ ?\??|\\[a-z]+-?\d* ?|[{}\r\n]")
 
 
@@ -63,6 +68,7 @@ def with_numbers(data: bytes, mime: str) -> bytes:
         if mime == mt.RTF:
             if encoding := _RTF_ENCODING.match(data):
                 data = _RTF_BYTE.sub(partial(_rtf_letter, _RTF_ENCODINGS[encoding[1]]), data)
+            data = _RTF_UNSEEN.sub(b"", data.replace(rb"{\*\annotation", rb"{\footnote"))
             data = _RTF_PAIR.sub(_rtf_character, _RTF_BREAK.sub(rb"\\par ", data))
             return _RTF_LABEL.sub(_rtf_label, data)
     return data

@@ -52,6 +52,8 @@ _MARKED_LINE: Final = re.compile(r"^[^\S\n]*([(（]?\w{1,7}(?:\.\d{1,3}){0,5}[.)
 """A line that begins with the number or letter of an item."""
 _COMMENTS: Final = re.compile(r"\n+Annotations:\n.*\Z", re.DOTALL)
 _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]|\[\^\d+\]")
+_RTF_IMAGE: Final = "[Image: image]"
+_RTF_MARK: Final = re.compile(r"\A\[\^\d+\]: ?|\[\^\d+\]|\[Image: image\]")
 _MARKS: Final = re.compile(
     r"\(style_name: [^)\n]*\)|\[Image: [^\]\n]*\]|!?\[[^\]\n]*\]\([^)\s]*\)|\[cmt:\d+\]|\[\^\d+\]"
 )
@@ -88,7 +90,7 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
     files = OfficeFile(data).files() if mime in {mt.DOCX, mt.PPTX} else ()
     inserted = (row for name, content in files for row in tree.attached(name, content))
     rows, cut = bounded(itertools.chain(_all_rows(data, mime, parsed), inserted), limits)
-    images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else 0
+    images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else parsed.content.count(_RTF_IMAGE)
     notes = [
         cut or _lost(rows, parsed.content, mime),
         Note("images_skipped", images) if images else None,
@@ -305,6 +307,8 @@ def _under_titles(rows: Iterable[Row], office: OfficeFile) -> Iterator[Row]:
 
 def _rows(parsed: _Parsed, mime: str) -> Iterator[Row]:
     nodes = parsed.extracted.document.nodes if parsed.extracted.document else []
+    if mime == mt.RTF:  # its headers and footers are in the body too, with their spaces
+        nodes = [node for node in nodes if node.content_layer == "body"]
     for kind, page, text in _of_nodes(nodes) if nodes else _of_markdown(parsed.content):
         tidied = _tidy(text, mime)
         if tidied or kind == "slide":
@@ -312,11 +316,13 @@ def _rows(parsed: _Parsed, mime: str) -> Iterator[Row]:
 
 
 def _tidy(text: str, mime: str) -> str:
-    """Return clean text without marks that the parser adds: image links in books, numbers of notes in Word."""
+    """Return clean text without marks that the parser adds: image links in books, numbers of notes in Word and RTF."""
     if mime == mt.EPUB:
         text = _IMAGE.sub(r"\1", text)
     elif mime == mt.DOCX:
         text = _COMMENT_MARK.sub("", text)
+    elif mime == mt.RTF:
+        text = _RTF_MARK.sub("", text)
 
     return clean(text).replace("\N{NO-BREAK SPACE}", " ").strip()
 

@@ -30,6 +30,7 @@ _MARKDOWN: Final = MarkdownIt("commonmark").enable("table").disable("inline")
 _INLINE: Final = MarkdownIt("commonmark")
 _ESCAPE: Final = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\u[0-9a-fA-F]{4})+)")
 _CUE: Final = re.compile(r"^(?:\d+:)?\d{1,2}:\d\d[.,]\d{1,3}(?=[^\S\n]*-->)")
+_NEXT_CUE: Final = re.compile(r"\n(?=\d+[^\S\n]*\n(?:\d+:)?\d{1,2}:\d\d[.,]\d{1,3}[^\S\n]*-->)")
 _SPEAKER: Final = re.compile(r"<v(?:\.[\w.]+)?\s+([^<>\n]+)>")
 _TAG: Final = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
 _PATH_CHARACTERS: Final = 500
@@ -253,11 +254,19 @@ def table_rows(text: str, delimiters: str = _DELIMITERS) -> Iterator[Row]:
     if not said and _regularity(text, delimiter)[0] <= 0.5:  # no values
         yield from ([("table", None, text.strip())] if text.strip() else ())
         return
-    values = io.StringIO(text[said.end() :] if said else text, newline="")
-    lines = csv.reader(values, delimiter=delimiter, skipinitialspace=True)
+    lines = _cells(text[said.end() :] if said else text, delimiter)
     rows = (" | ".join(" ".join(cell.split()) for cell in line) for line in lines)
     if table := "\n".join(row.rstrip(" |") for row in rows if row.strip(" |")):
         yield "table", None, table
+
+
+def _cells(text: str, delimiter: str) -> Iterable[list[str]]:
+    """Return the rows of values. If a quote is never closed, or ends inside a cell, each line is a row."""
+    options: dict[str, Any] = {"delimiter": delimiter, "skipinitialspace": True}
+    try:
+        return list(csv.reader(io.StringIO(text, newline=""), strict=True, **options))
+    except csv.Error:
+        return (row for line in text.split("\n") for row in csv.reader([line], **options))
 
 
 def _regularity(text: str, delimiter: str) -> tuple[float, int]:
@@ -294,7 +303,7 @@ def yaml_rows(text: str) -> Iterator[Row]:
 def subtitle_rows(text: str) -> Iterator[Row]:
     """Yield the texts of subtitles (SRT, WebVTT), several together; the time of the first is their context."""
     time, said = "", list[str]()
-    for part in EMPTY_LINES.split(text):
+    for part in EMPTY_LINES.split(_NEXT_CUE.sub("\n\n", text)):
         lines = part.strip().split("\n")
         place = next((number for number, line in enumerate(lines) if _CUE.match(line.strip())), None)
         if place is None:

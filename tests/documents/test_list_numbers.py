@@ -164,6 +164,14 @@ def test_characters_of_two_numbers_and_ends_of_pages_are_read_in_rtf(tmp_path: P
     assert _texts(tmp_path, data, mt.RTF) == ["Moon \N{GRINNING FACE} and \N{GRINNING FACE}", "next"]
 
 
+def test_comments_and_notes_of_rtf_are_read_without_their_data(tmp_path: Path) -> None:
+    data = (
+        rb"{\rtf1\ansi {\header Cellar plan\par}The valve{\*\atnid AM}\chatn{\*\annotation{\*\atndate 123}\pard check it} is"
+        rb"{\footnote a pump} {\f0 \deleted\revauthdel1 not \{so\} }open.}"
+    )
+    assert _texts(tmp_path, data, mt.RTF) == ["Cellar plan", "The valve is open.", "check it", "a pump"]
+
+
 @pytest.mark.parametrize(
     ("number", "kind", "text"),
     [

@@ -187,7 +187,8 @@ def test_a_notebook() -> None:
         ("sep=|\na|b,c\n", "a | b,c"),
         ('a, "b, c", d\n1, "2, 3", 4\n', "a | b, c | d\n1 | 2, 3 | 4"),
         ("only one column\nof text, here\n", "only one column\nof text, here"),
-        ('a,b\n1,"never closed\n2,3\n', "a | b\n1 | never closed 2,3"),
+        ('a,b\n1,"never closed\n2,3\n', "a | b\n1 | never closed\n2 | 3"),
+        ('a,b\n1,"two" words\n2,"3, 4"\n', "a | b\n1 | two words\n2 | 3, 4"),
     ],
 )
 def test_values_in_rows(text: str, table: str) -> None:
@@ -227,6 +228,10 @@ def test_subtitles() -> None:
         "00:05.000 --> 00:06.000\nbye &amp; &lt;thanks&gt;\n"
     )
     assert rows(mt.VTT, vtt) == [(C, "00:01"), (P, "NOTE by Ann\nAnn: Hello there\nbye & <thanks>")]
+    assert rows(mt.SRT, "1\n00:00:01,000 --> 00:00:02,000\na\n2\n00:00:03,000 --> 00:00:04,000\nb") == [
+        (C, "00:00:01"),
+        (P, "a\nb"),
+    ]
     assert rows(mt.SRT, "1\n00:00:01,000 --> 00:00:02,000\n{\\an8}Above\n") == [(C, "00:00:01"), (P, "Above")]
     srt = "".join(f"{n}\n00:00:{n:02},000 --> 00:00:{n:02},900\n{'word ' * 50}\n\n" for n in range(1, 7))
     assert [text for kind, text in rows(mt.SRT, srt) if kind == C] == ["00:00:01", "00:00:04"]
