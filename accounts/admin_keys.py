@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts import services, tokens
+from accounts import services, tenants, tokens
 from accounts.admin_base import ReadOnlyAdmin, actor_of
 from accounts.forms import CreateUserForm, IssueKeyForm, IssueTokenForm, RotateKeyForm, expiry_of
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
@@ -206,6 +206,9 @@ class UserKeyAdmin(CredentialAdmin):
         *("created_at", "expires_at", "revoked_at", "last_used_at"),
     )
     change_form_template = "admin/accounts/userkey/change_form.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[UserKey]:
+        return tenants.reachable(super().get_queryset(request))
 
     @admin.display(boolean=True, description=gettext_lazy("active"))
     def is_live(self, key: UserKey) -> bool:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from django.db import connection
 
-from accounts.models import AuditEvent, AuditSubject
+from accounts import tenants
+from accounts.models import AuditEvent
 from core.times import isoformat
 
 EXPORTED: Final = (
@@ -19,14 +20,17 @@ _PAUSE_SECONDS: Final = 0.05
 
 
 def exported(events: Iterable[AuditEvent]) -> Iterator[dict[str, Any]]:
-    """Yield events as plain data with all their users. One statement for each `EXPORTED_AT_ONCE` events."""
+    """Yield events as plain data with all their users, for an operator limited to tenants theirs.
+
+    One statement for each `EXPORTED_AT_ONCE` events, two with a limit.
+    """
     remaining = iter(events)
     while batch := list(islice(remaining, EXPORTED_AT_ONCE)):
         users: dict[int, list[str]] = {event.pk: [] for event in batch}
-        for pk, name in (
-            AuditSubject.objects.filter(event__in=users).order_by("user_id").values_list("event", "user_id")
-        ):
+        subjects = tenants.subjects_of_events().filter(event__in=users)
+        for pk, name in subjects.order_by("user_id").values_list("event", "user_id"):
             users[pk].append(name)
+        tenants.hide_others(batch)
         for event in batch:
             values = {name: getattr(event, name) for name in EXPORTED if name != "users"}
             values |= {"at": isoformat(event.at), "last_at": event.last_at and isoformat(event.last_at)}

@@ -152,7 +152,9 @@ def require_no_alias(user_id: str, user_pk: UUID | None = None) -> None:
 
 def find_user(user_id: str) -> MemoryUser:
     """Return the user with that id. Raises: `NotFound`."""
-    return existing(MemoryUser.objects.filter(user_id=user_id_form(user_id)), _("There is no such user."))
+    return existing(
+        tenants.reachable(MemoryUser.objects.filter(user_id=user_id_form(user_id)), ""), _("There is no such user.")
+    )
 
 
 def issue_key(

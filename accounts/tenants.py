@@ -5,18 +5,18 @@ A page of such an operator runs in `limited_to`, and queries of the panel start 
 nothing is left out.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.http import HttpRequest
 
 from accounts.audit import Actor, record
-from accounts.models import OperatorTenant
+from accounts.models import AuditEvent, AuditSubject, MemoryUser, OperatorTenant
 
 Tenants = tuple[str, ...] | None
 _Row = TypeVar("_Row", bound=Model)
@@ -64,6 +64,42 @@ def reachable(rows: QuerySet[_Row], path: str = "user") -> QuerySet[_Row]:
         return rows
     condition: dict[str, Any] = {f"{path}__tenant__in" if path else "tenant__in": tenants}
     return rows.filter(**condition)
+
+
+def subjects_of_events() -> QuerySet[AuditSubject]:
+    """Return the users of events, without those whom the operator may not see."""
+    rows = AuditSubject.objects.all()
+    return rows if current() is None else rows.filter(user_id__in=_user_ids())
+
+
+def reachable_events(events: QuerySet[AuditEvent]) -> QuerySet[AuditEvent]:
+    """Return the events that show or concern a user whom the operator may see."""
+    if current() is None:
+        return events
+    return events.filter(Exists(subjects_of_events().filter(event=OuterRef("pk"))))
+
+
+def without_others(events: QuerySet[AuditEvent]) -> QuerySet[AuditEvent]:
+    """Return the events without those that also concern users whom the operator may not see."""
+    return events if current() is None else events.exclude(Exists(_others().filter(event=OuterRef("pk"))))
+
+
+def hide_others(events: Collection[AuditEvent]) -> None:
+    """Blank subject and detail of events that also concern users whom the operator may not see. One statement."""
+    if current() is None or not events:
+        return
+    shared = set(_others().filter(event__in=events).values_list("event", flat=True))
+    for event in events:
+        if event.pk in shared:
+            event.user_id, event.subject_id, event.detail = "", "", {}
+
+
+def _user_ids() -> QuerySet[MemoryUser, str]:
+    return reachable(MemoryUser.objects.all(), "").values_list("user_id", flat=True)
+
+
+def _others() -> QuerySet[AuditSubject]:
+    return AuditSubject.objects.exclude(user_id__in=_user_ids())
 
 
 def limit(operator: User, tenants: Iterable[str], *, actor: Actor) -> None:

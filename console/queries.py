@@ -31,7 +31,7 @@ from django.db.models.functions import Cast, RowNumber, Substr
 
 from accounts import tenants
 from accounts.credential_names import credential_names, credentials_named
-from accounts.models import AuditEvent, AuditSubject, MemoryUser, UserKey
+from accounts.models import AuditEvent, MemoryUser, UserKey
 from core.ids import parse_session_id, user_id_form
 from core.json_data import without_base64
 from core.lookalikes import plain_form
@@ -105,11 +105,19 @@ class People(NamedTuple):
 
 
 def name_people(events: Collection[AuditEvent], *, first: str = "") -> set[str]:
-    """Add `people` to the events, `first` before others, and return all users that are shown. One statement."""
+    """Add `people` to the events, `first` before others, and return all users that are shown.
+
+    One statement, two for operators who are limited to tenants.
+    """
+    tenants.hide_others(events)
     order = Case(When(user_id=first, then=0), default=1), F("user_id")
-    rows = AuditSubject.objects.filter(event__in=events).annotate(
-        place=Window(RowNumber(), partition_by=F("event"), order_by=order),
-        total=Window(Count("pk"), partition_by=F("event")),
+    rows = (
+        tenants.subjects_of_events()
+        .filter(event__in=events)
+        .annotate(
+            place=Window(RowNumber(), partition_by=F("event"), order_by=order),
+            total=Window(Count("pk"), partition_by=F("event")),
+        )
     )
     names: defaultdict[int, list[str]] = defaultdict(list)
     totals: dict[int, int] = {}
@@ -131,6 +139,8 @@ def trail_of(user_id: str, kind: str = "") -> QuerySet[AuditEvent]:
     user's.
     """
     events = AuditEvent.objects.filter(subjects__user_id=user_id)
+    if tenants.current() is not None and user_pk(user_id) is None:
+        return events.none()
     return events.alias(plain_kind=Cast("kind", CharField())).filter(plain_kind=kind) if kind else events
 
 

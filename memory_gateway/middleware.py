@@ -7,7 +7,7 @@ import logging
 import re
 import time
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -39,7 +39,7 @@ from accounts import sessions as sessions_of_operators
 from accounts.api.preconditions import checked_preconditions
 from accounts.audit import Source, source
 from accounts.models import Principal
-from accounts.tenants import is_unlimited
+from accounts.tenants import is_unlimited, limited_to, of_request
 from core import monitoring
 from core.errors import BadRequest, GatewayError
 from core.logs import are_bodies_private, choose_request_id, request_id
@@ -192,16 +192,25 @@ class ExpiryMiddleware(_PagesOnly):
 
 
 class TenantMiddleware(_PagesOnly):
-    """Close the Django admin, which shows all users, to operators who are limited to tenants."""
+    """Close the Django admin, which shows all users, to operators who are limited to tenants.
+
+    Pages of one key or profile, which the panel links, are open with the data of their tenants.
+    """
 
     _OPEN = frozenset({"login", "logout", "password_change", "password_change_done", "jsi18n"})
+    _LIMITED = re.compile(r"accounts_userkey_(add|rotate|revoke)|profiles_profilememory_(edit|status|versions?)")
 
-    def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., HttpResponse], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> HttpResponse | None:
         match = request.resolver_match
         is_admin = match is not None and match.app_name == "admin" and match.url_name not in self._OPEN
         if not is_admin or not request.user.is_authenticated or is_unlimited(request):
             return None
-        raise PermissionDenied
+        if match is None or not self._LIMITED.fullmatch(match.url_name or ""):
+            raise PermissionDenied
+        with limited_to(of_request(request)):
+            return view(request, *args, **kwargs)
 
 
 class MessageMiddleware(_PagesOnly, messages.MessageMiddleware):

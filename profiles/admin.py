@@ -12,6 +12,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
+from accounts import tenants
 from accounts.admin_base import PersonalAdmin, actor_of
 from accounts.models import MemoryUser
 from core.errors import FieldError, GatewayError, PreconditionFailed
@@ -158,7 +159,7 @@ class ProfileMemoryAdmin(PersonalAdmin):
         self._require(request, "view")
         if kind not in MODELS:
             raise Http404
-        return get_object_or_404(MemoryUser, pk=user_pk), kind
+        return get_object_or_404(tenants.reachable(MemoryUser.objects.all(), ""), pk=user_pk), kind
 
     def _require(self, request: HttpRequest, verb: str) -> None:
         if not request.user.has_perm(f"profiles.{verb}_profilememory"):

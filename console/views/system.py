@@ -17,10 +17,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts import tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.audit_export import EXPORTED, EXPORTED_AT_ONCE, exported
-from accounts.models import AuditEvent, AuditSubject
+from accounts.models import AuditEvent
 from console import queries
 from console.access import VIEW, page, record_list, render
 from console.filters import AuditFilters
@@ -47,7 +48,7 @@ class _Echo:
         return text
 
 
-@page(AUDIT)
+@page(AUDIT, reach="lists")
 def audit(request: HttpRequest) -> HttpResponseBase:
     filters = AuditFilters(reverse("console:audit"), request.GET)
     if filters.data["actor"] != request.GET.get("actor", "").strip():  # a pasted key must not stand in the page
@@ -69,29 +70,36 @@ def audit(request: HttpRequest) -> HttpResponseBase:
     return render(request, "console/audit.html", context)
 
 
-@page(AUDIT)
+@page(AUDIT, reach="lists")
 def audit_export(request: HttpRequest) -> HttpResponseBase:
     """Send all events that match the filters, newest first, as CSV or with `format=json` as JSON lines."""
     if request.GET.get("format", "csv") not in {"csv", "json"}:
         raise BadRequest(_("The format must be csv or json."))
     filters = AuditFilters(reverse("console:audit"), request.GET)
     events = _events(filters, _audit_tab(filters)).order_by("-pk")
+    users = tenants.subjects_of_events().filter(event__in=events.order_by()).order_by()
     with transaction.atomic():
-        users = AuditSubject.objects.filter(event__in=events.order_by()).order_by().values_list("user_id", flat=True)
-        record(actor_of(request), "audit.export", users=users.distinct(), detail={"filter": filters.parameters()})
+        names = users.values_list("user_id", flat=True).distinct()
+        record(actor_of(request), "audit.export", users=names, detail={"filter": filters.parameters()})
     is_json = request.GET.get("format") == "json"
     kind, name = ("application/x-ndjson", "audit.jsonl") if is_json else ("text/csv; charset=utf-8", "audit.csv")
-    lines: Iterator[str | bytes] = _json_lines(events) if is_json else _csv_lines(events)
+    lines = _in_reach(_json_lines(events) if is_json else _csv_lines(events), tenants.current())
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingHttpResponse(lines, content_type=kind, headers=headers)
 
 
-def _json_lines(events: QuerySet[AuditEvent]) -> Iterator[bytes]:
+def _in_reach(lines: Iterator[str | bytes], limit: tenants.Tenants) -> Iterator[str | bytes]:
+    """Send lines after the page has ended with the tenants of its operator."""
+    with tenants.limited_to(limit):
+        yield from lines
+
+
+def _json_lines(events: QuerySet[AuditEvent]) -> Iterator[str | bytes]:
     for values in exported(events.iterator(chunk_size=EXPORTED_AT_ONCE)):
         yield orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _csv_lines(events: QuerySet[AuditEvent]) -> Iterator[str]:
+def _csv_lines(events: QuerySet[AuditEvent]) -> Iterator[str | bytes]:
     writer = csv.writer(_Echo())
     yield writer.writerow(EXPORTED)
     for values in exported(events.iterator(chunk_size=EXPORTED_AT_ONCE)):
@@ -115,7 +123,7 @@ def _events(filters: AuditFilters, tab: str) -> QuerySet[AuditEvent]:
     values = filters.cleaned_data
     kind, user_id = "" if tab == "all" else tab, values["user"]
     events = queries.narrowed(
-        queries.trail_of(user_id, kind) if user_id else AuditEvent.objects.all(),
+        queries.trail_of(user_id, kind) if user_id else tenants.reachable_events(AuditEvent.objects.all()),
         kind="" if user_id else kind,
         actor_kind=values["kind"],
         action__startswith=values["action"],
@@ -130,6 +138,7 @@ def _events(filters: AuditFilters, tab: str) -> QuerySet[AuditEvent]:
         # SQLite stores JSON with escapes, PostgreSQL without.
         for quoted in {json.dumps(subject_id), json.dumps(subject_id, ensure_ascii=False)}:
             detail_matches |= Q(detail__memory_ids__icontains=quoted) | Q(detail__session_ids__icontains=quoted)
+        events = tenants.without_others(events)
         events = events.filter(Q(subject_id=subject_id) | (Q(action__in=EVENTS) & detail_matches))
     return events
 

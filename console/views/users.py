@@ -1,6 +1,6 @@
 """The pages of users: the list, the data of one user, its export and its erasure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -85,9 +85,10 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         context |= {**sessions._asdict(), "sessions": _with_counts(sessions.rows)}
     elif view == "timeline" and request.user.has_perm(VIEW):
         context["timeline"] = timeline(found)
-    elif view == "audit" and _may(request)(AUDIT):
+    elif view == "audit" and request.user.has_perm(AUDIT):
         trail = newest_first(queries.trail_of(found.user_id), filters)
         queries.name_actors(trail.rows)
+        tenants.hide_others(trail.rows)
         context |= {**trail._asdict(), "events": trail.rows}
     else:
         context |= _overview(request, found)
@@ -97,7 +98,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         ("sessions", pgettext("list", "Sessions"), VIEW),
         ("audit", _("Audit trail"), AUDIT),
     )
-    visible = [(name, label) for name, label, permission in tabs if _may(request)(permission)]
+    visible = [(name, label) for name, label, permission in tabs if request.user.has_perm(permission)]
     context["tabs"] = filters.links("view", visible)
     return render(request, "console/user.html", context)
 
@@ -181,11 +182,6 @@ def remove_connection(request: HttpRequest, pk: UUID, connection: UUID) -> HttpR
     return redirect("console:user", pk=pk)
 
 
-def _may(request: HttpRequest) -> Callable[[str], bool]:
-    """Return the permissions of the operator; events may name users of other tenants."""
-    return lambda permission: request.user.has_perm(permission) and (permission != AUDIT or tenants.current() is None)
-
-
 def _labeled(counts: Mapping[str, int]) -> list[tuple[Promise, int]]:
     """Return the counts that concern operators: internal tables have no label."""
     return [(_ERASED_LABELS[name], number) for name, number in counts.items() if number and name in _ERASED_LABELS]
@@ -197,7 +193,7 @@ def _get(pk: UUID) -> MemoryUser:
 
 def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
     """Return the context of the parts that the operator may see."""
-    may = _may(request)
+    may = request.user.has_perm
     context: dict[str, Any] = {"states": dict(Resource.Status.choices), "keys": None}
     if may("accounts.view_userkey"):
         context["keys"] = [(key, services.is_live(key)) for key in services.keys_of(found.pk)[:ROWS]]

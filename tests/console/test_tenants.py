@@ -6,6 +6,7 @@ one of both.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -19,7 +20,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts import services, tenants, tokens
-from accounts.audit import Actor
+from accounts.audit import Actor, record
 from accounts.models import AuditEvent, MemoryUser, OperatorTenant, UserKey
 from console.urls import urlpatterns
 from memories.models import LoggedSearch
@@ -95,8 +96,8 @@ def world(alice: Person, bob: Person) -> dict[str, Any]:
 
 
 CLOSED = {
-    "demo", "import", "import-run", "jobs", "remote", "remote-retry", "audit", "audit-export", "health", "operators",
-    "operator", "operator-add", "operator-sign-out", "operator-password", "operator-second-factor",
+    "demo", "import", "import-run", "jobs", "remote", "remote-retry", "health", "operators", "operator",
+    "operator-add", "operator-sign-out", "operator-password", "operator-second-factor",
 }  # fmt: skip
 # Pages that show no user.
 WITHOUT_USERS = {"language", "sign-in", "sign-in-callback", "sign-out", "invitation", "second-factor"}
@@ -122,6 +123,8 @@ LISTS = {
     "views": [""],
     "view-counts": [""],
     "webhooks": ["", "?state=failed", "?user={user_id}"],
+    "audit": ["?tab=all", "?tab=read", "?tab=all&user={user_id}", "?tab=all&subject={row}", "?tab=all&actor={word}"],
+    "audit-export": ["?tab=all", "?tab=all&format=json", "?tab=all&user={user_id}"],
     "bulk-preview": ["?do=delete&target={target}"],
 }  # fmt: skip
 CHANGES = {
@@ -285,12 +288,50 @@ def test_saved_views_of_others_and_their_counts_are_not_shown(world: dict[str, A
     assert "9" in re.findall(r'<span class="mg-count">(\d+)</span>', text_of(admin_client.get(f"{PANEL}views/")))
 
 
+def test_keys_and_profiles_are_those_of_the_tenant(world: dict[str, Any]) -> None:
+    client = world["client"]
+    keys = {
+        whose: services.issue_key(world[whose]["user"], label="laptop", actor=ADMIN).key for whose in ("own", "other")
+    }
+    for verb in ("rotate", "revoke"):
+        assert client.get(f"/admin/accounts/userkey/{keys['own'].pk}/{verb}/").status_code == 200
+        for method in ("get", "post"):
+            answer = getattr(client, method)(f"/admin/accounts/userkey/{keys['other'].pk}/{verb}/", {"grace_hours": 0})
+            assert answer.status_code == 302
+            assert OTHER not in text_of(answer)
+    refused = client.post("/admin/accounts/userkey/add/", {"user_id": f"{OTHER}.user", "label": "mine"})
+    assert "There is no such user." in text_of(refused)
+    assert UserKey.objects.filter(user=world["other"]["user"]).exclude(revoked_at=None).count() == 0
+    assert UserKey.objects.filter(user=world["other"]["user"], label="mine").count() == 0
+    for page, expected in (("", 200), ("versions/", 200), ("status/", 302)):
+        path = "/admin/profiles/profilememory/of/{}/user/" + page
+        assert client.get(path.format(world["other"]["user"])).status_code == 404
+        assert client.get(path.format(world["own"]["user"])).status_code == expected
+    versions = client.get(f"/admin/profiles/profilememory/of/{world['other']['user']}/user/versions/1/")
+    assert versions.status_code == 404
+
+
+def test_the_trail_has_what_concerns_the_tenant_and_hides_the_others_part(world: dict[str, Any]) -> None:
+    client, own = world["client"], world["own"]
+    shared = {"filter": {"user": f"{OTHER}.user"}}
+    record(Actor.operator("ina"), "memory.list", users=["alice", f"{OTHER}.user"], detail=shared)
+    record(Actor.operator("ina"), "memory.view", str(own["row"]), user_id="alice", detail={"why": "asked"})
+    page = text_of(client.get(f"{PANEL}audit/?tab=read"))
+    assert page.count("ina") >= 2
+    assert "asked" in page
+    assert OTHER not in page
+    lines = [json.loads(line) for line in text_of(client.get(f"{PANEL}audit/export/?tab=all&format=json")).splitlines()]
+    assert {tuple(line["users"]) for line in lines} == {("alice",)}
+    assert [line["detail"] for line in lines if line["action"] == "memory.list"] == [{}]
+    of_person = text_of(client.get(f"{PANEL}users/{own['user']}/?view=audit"))
+    assert "asked" in of_person
+    assert OTHER not in of_person
+
+
 def test_the_django_admin_tokens_and_metrics_are_closed(world: dict[str, Any]) -> None:
     client = world["client"]
-    key = UserKey.objects.filter(user=world["other"]["user"]).first()
     paths = ["/admin/", "/admin/accounts/memoryuser/", "/admin/store/memory/", "/admin/accounts/auditevent/",
-             f"/admin/profiles/profilememory/of/{world['other']['user']}/user/",
-             f"/admin/accounts/userkey/{key.pk if key else uuid4()}/rotate/"]  # fmt: skip
+             "/admin/accounts/memoryuser/add/", "/admin/profiles/profilememory/"]  # fmt: skip
     assert [client.get(path).status_code for path in paths] == [403] * len(paths)
     assert client.get("/metrics").status_code in {401, 404}
     token = tokens.issue(label="t", operator=world["operator"], actor=ADMIN)
