@@ -21,8 +21,11 @@ from accounts.admin_base import BaseAdmin, ReadOnlyAdmin, actor_of
 from accounts.audit import record
 from accounts.forms import OperatorSignInForm
 from accounts.models import (
+    AuditBatch,
+    AuditDigest,
     AuditEvent,
     AuditSubject,
+    Case,
     Controls,
     IdempotencyKey,
     OAuthClient,
@@ -32,6 +35,7 @@ from accounts.models import (
     OperatorTenant,
     Pause,
     PortalLink,
+    QueueLevel,
     RefusedMessage,
     SavedView,
     SecondFactor,
@@ -112,6 +116,42 @@ class OperatorTenantAdmin(ReadOnlyAdmin):
     list_filter = ("tenant",)
     list_select_related = ("operator",)
     search_fields = ("operator__username__exact", "tenant__exact")
+
+
+@admin.register(AuditBatch)
+class AuditBatchAdmin(ReadOnlyAdmin):
+    """The chain over the audit trail."""
+
+    list_display = ("id", "sealed_at", "count", "last_event", "root", "is_dropped")
+    list_filter = ("sealed_at", "is_dropped")
+    search_fields = ("root__exact",)
+
+
+@admin.register(AuditDigest)
+class AuditDigestAdmin(ReadOnlyAdmin):
+    list_display = ("event_id", "batch", "value", "is_released")
+    list_filter = ("is_released",)
+    list_select_related = ("batch",)
+    search_fields = ("event_id__exact",)
+
+
+@admin.register(Case)
+class CaseAdmin(ReadOnlyAdmin):
+    """What operators note, and who takes care of it."""
+
+    list_display = ("subject_type", "subject_id", "user", "assignee", "is_closed", "updated_at")
+    list_filter = ("subject_type", "is_closed")
+    list_select_related = ("user", "assignee")
+    search_fields = ("user__user_id__exact", "subject_id__exact")
+
+
+@admin.register(QueueLevel)
+class QueueLevelAdmin(ReadOnlyAdmin):
+    """The levels of queues for which alerts were sent."""
+
+    list_display = ("name", "level")
+    list_filter = ("level",)
+    search_fields = ("name__exact",)
 
 
 @admin.register(SavedView)

@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple, Self
 
 from django.db import connection, transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from accounts.models import AuditEvent, AuditSubject, PortalLink, Principal
+from accounts.models import AuditDigest, AuditEvent, AuditSubject, PortalLink, Principal
 from core.ids import MAX_USER_ID_CHARS
 from core.logs import redact_text, request_id
 from core.persistence.checked_rows import repair_row
@@ -168,12 +168,19 @@ def record_anonymous(
             _save(event, ())
 
 
+def release(events: QuerySet[AuditEvent]) -> None:
+    """Mark the digests of events that are removed or changed by right. Call it first, in the same transaction."""
+    AuditDigest.objects.filter(event_id__in=events.order_by().values("pk")).update(is_released=True)
+
+
 def delete_old(now: datetime) -> int:
     """Delete events that needed no credentials and are older than 90 days; return their number."""
     old = AuditEvent.objects.filter(
         kind=AuditEvent.Kind.SIGN_IN, action__in=ANONYMOUS_ACTIONS, at__lt=now - ANONYMOUS_KEPT
     )
-    return old.delete()[0]
+    with transaction.atomic():
+        release(old)
+        return old.delete()[0]
 
 
 def add_missing_subjects(now: datetime) -> int:

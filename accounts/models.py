@@ -589,6 +589,7 @@ class AuditEvent(models.Model):
     count = models.PositiveIntegerField(_("count"), default=1, db_default=1)
     last_at = models.DateTimeField(_("last time"), null=True, blank=True, default=None)
     digest = models.CharField(_("digest"), max_length=32, blank=True, default="", db_default="", editable=False)
+    salt = models.CharField(_("salt"), max_length=32, blank=True, default=new_salt, db_default="", editable=False)
     detail = ReadableJSONField(_("detail"), default=dict, blank=True)
 
     class Meta:
@@ -627,6 +628,91 @@ class AuditSubject(models.Model):
 
     def __str__(self) -> str:
         return self.user_id
+
+
+class AuditBatch(models.Model):
+    """A link of the chain over the audit trail: see `accounts.audit_chain`."""
+
+    last_event = models.BigIntegerField(_("last event"))
+    count = models.PositiveIntegerField(_("count"))
+    root = models.CharField(_("root"), max_length=64)
+    sealed_at = models.DateTimeField(_("sealed at"))
+    is_dropped = models.BooleanField(_("events dropped"), default=False)
+
+    class Meta:
+        verbose_name = _("batch of audit events")
+        verbose_name_plural = _("batches of audit events")
+        ordering = ("-id",)
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.root
+
+
+class AuditDigest(models.Model):
+    """The digest of an audit event. It stays when an erasure removes the event with its salt, and is released then."""
+
+    event_id = models.BigIntegerField(_("event"), primary_key=True)
+    batch = models.ForeignKey(AuditBatch, models.CASCADE, verbose_name=_("batch"), related_name="digests")
+    value = models.CharField(_("digest"), max_length=64)
+    is_released = models.BooleanField(_("released"), default=False)
+
+    class Meta:
+        verbose_name = _("digest of an audit event")
+        verbose_name_plural = _("digests of audit events")
+        ordering = ("-event_id",)
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Case(CheckedModel):
+    """What operators note about a memory, file, search, webhook or user, and who of them takes care of it."""
+
+    class Subject(models.TextChoices):
+        MEMORY = "memory", _("Memory")
+        RESOURCE = "resource", _("Resource")
+        SEARCH = "search", _("Search")
+        USER = "user", _("User")
+        WEBHOOK = "webhook", _("Webhook")
+
+    subject_type = models.CharField(_("subject type"), max_length=8, choices=Subject)
+    subject_id = models.CharField(_("subject ID"), max_length=64)
+    user = models.ForeignKey(MemoryUser, models.CASCADE, verbose_name=_("user"), related_name="cases")
+    note = models.TextField(_("note"), blank=True, max_length=4000)
+    assignee = models.ForeignKey(
+        User, models.SET_NULL, verbose_name=_("assignee"), related_name="cases", null=True, blank=True
+    )
+    is_closed = models.BooleanField(_("closed"), default=False)
+    created_at = models.DateTimeField(_("created at"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("updated at"), auto_now=True)
+
+    class Meta:
+        verbose_name = _("case")
+        verbose_name_plural = _("cases")
+        ordering = ("-updated_at", "-pk")
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint(fields=["subject_type", "subject_id"], name="case_of_subject")]
+
+    def __str__(self) -> str:
+        return f"{self.subject_type} {self.subject_id}"
+
+
+class QueueLevel(models.Model):
+    """The level of a queue at the last look, so that an alert is sent once for each growth."""
+
+    name = models.CharField(_("name"), max_length=40, unique=True)
+    level = models.PositiveSmallIntegerField(_("level"), default=0)
+
+    class Meta:
+        verbose_name = _("level of a queue")
+        verbose_name_plural = _("levels of queues")
+        ordering = ("name",)
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class SignInThrottle(models.Model):

@@ -75,6 +75,8 @@ FILE_TYPES: Final = {
     "text": _("Text"),
 }
 MARKS: Final = {
+    "instruction": _("Possible instruction"),
+    "duplicate": _("Duplicate"),
     "edited": _("Edited"),
     "covered": _("Covered"),
     "expiring": _("Expires within 7 days"),
@@ -390,6 +392,8 @@ class ListFilters(MemoryFilters):
 
     def conflicts(self, now: datetime, user_pk: UUID | None) -> list[str]:
         found = super().conflicts(now, user_pk)
+        if self.data["mark"] == "duplicate" and not self.data["user"]:
+            found.append(gettext("Duplicates are listed for one user. Choose a user."))
         if self.data["q"] and not self.words:
             found.append(str(NO_WORDS))
         return found

@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from store.text.instructions import is_instruction
 from store.text.normalize import UNSPACED, fold
 from store.text.terms import Wanted, wanted
 from store.text.tokens import tokenize
@@ -24,15 +25,6 @@ _UNSPACED = re.compile(f"[{UNSPACED}]+")
 _PART = re.compile(rf"[^\W_{UNSPACED}]+")
 _RUN = re.compile(rf"{_UNSPACED.pattern}|{_PART.pattern}(?:[-._@'’&,:]{_PART.pattern})*(?:\+\+|#)?|[^\w\s]+|_+")
 _TOKEN = re.compile(r"[\u3400-\u9fff]|\w+|\s+|[^\w\s]")
-
-# Phrases common in texts that try to instruct the agent that reads the memory. The flag is a hint and often wrong.
-_INSTRUCTION = re.compile(
-    r"\b(ignore|disregard|forget)\b.{0,30}\b(instructions?|rules|prompts?)\b"
-    r"|\b(always|never) (answer|respond|reply|reveal|say)\b"
-    r"|\byou (must|are now|shall)\b|\bsystem prompt\b|\bact as\b|\bfrom now on\b"
-    r"|(忽略|无视|忘记).{0,12}(指令|说明|规则|提示)|你(必须|现在是)|从现在(起|开始)|系统提示词",
-    re.IGNORECASE,
-)
 
 
 class Piece(NamedTuple):
@@ -79,7 +71,7 @@ def memory_item(
         chars=len(whole),
         is_folded=is_cut or len(whole) > FOLD_CHARS,
         is_cut=is_cut,
-        is_instruction=_INSTRUCTION.search(whole) is not None,
+        is_instruction=is_instruction(whole),
         is_edited=is_edited,
         filename=filename,
         words=words,

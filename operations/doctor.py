@@ -17,6 +17,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
+from accounts import audit_chain
 from accounts.models import AuditEvent, MemoryUser
 from core.messages import MANAGE
 from core.persistence import database_errors
@@ -292,6 +293,19 @@ def _readings(_doctor: Doctor) -> _Found:
         yield "ok", "No file is known to have been read in part."
 
 
+def _trail(_doctor: Doctor) -> _Found:
+    """Compare the audit trail with its chain of digests."""
+    found = audit_chain.verify()
+    if found.problems:
+        more = len(found.problems) - _SHOWN
+        text = "; ".join(found.problems[:_SHOWN]) + (f"; and {more:,} more" if more > 0 else "")
+        yield "problem", f"The audit trail was changed outside the gateway: {text}. Restore it from a backup."
+        return
+    text = f"{found.events:,} audit events in {found.batches:,} batches are as they were written"
+    left = f", {found.released:,} of them removed by erasures and retention" if found.released else ""
+    yield "ok", f"{text}{left}. Last root: {found.root or 'none'}."
+
+
 def _clock(_doctor: Doctor) -> _Found:
     """Compare the clock with that of the database and with the last audit event."""
     now = timezone.now()
@@ -329,6 +343,7 @@ CHECKS: tuple[Callable[[Doctor], _Found], ...] = (
     _engine,
     _deliveries,
     _readings,
+    _trail,
     _clock,
     _disk,
 )

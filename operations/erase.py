@@ -20,7 +20,7 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from accounts import oauth, services
-from accounts.audit import Actor, record
+from accounts.audit import Actor, record, release
 from accounts.models import AuditEvent, MemoryUser, RpcToken, UserKey
 from accounts.services import find_user
 from core.errors import EngineError, NotFound, existing
@@ -195,12 +195,19 @@ def _finish(user: MemoryUser, event: AuditEvent) -> None:
         # What an operator wrote into an event about several users may be about this one.
         with_reason = AuditEvent.objects.filter(subjects__user_id=user.user_id, user_id="", detail__has_key="reason")
         for other in with_reason.filter(pk__lte=event.pk).iterator():
-            AuditEvent.objects.filter(pk=other.pk).update(detail=_without(other.detail, ()))
+            _redact(other, ())
         tables.remove_user(user, until_event=event.pk)
         for other in _mentioning(AuditEvent.objects.all(), "detail", user).iterator():
-            AuditEvent.objects.filter(pk=other.pk).update(detail=_without(other.detail, {user.user_id, str(user.pk)}))
+            _redact(other, {user.user_id, str(user.pk)})
         actor, detail = Actor(event.actor_kind, event.actor), {"rows": sum(event.detail["removed"].values())}
         record(actor, ERASED, str(user.pk), detail=detail)
+
+
+def _redact(event: AuditEvent, names: Collection[str]) -> None:
+    """Remove names and the reason from an event; its digest no longer covers it."""
+    row = AuditEvent.objects.filter(pk=event.pk)
+    release(row)
+    row.update(detail=_without(event.detail, names), salt="")
 
 
 def _mentioning(rows: QuerySet[AuditEvent], column: str, user: MemoryUser) -> QuerySet[AuditEvent]:

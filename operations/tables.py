@@ -14,9 +14,11 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
 
+from accounts.audit import release
 from accounts.models import (
     AuditEvent,
     AuditSubject,
+    Case,
     Controls,
     IdempotencyKey,
     MemoryUser,
@@ -177,7 +179,7 @@ AUDIT = Table(
     model=AuditEvent,
     user="user_id",
     is_by_name=True,
-    left_out=frozenset({"digest"}),
+    left_out=frozenset({"digest", "salt"}),
     select=_trail,
     dump=_own_event,
     is_repaired=True,
@@ -229,6 +231,7 @@ LOCAL: tuple[Table, ...] = (
     Table(name="oauth_connections", model=OAuthConnection),
     Table(name="portal_links", model=PortalLink),
     Table(name="saved_views", model=SavedView),
+    Table(name="cases", model=Case),
     Table(name="idempotency_keys", model=IdempotencyKey),
     Table(name="unmatched_decisions", model=UnmatchedDecision),
     Table(name="refused_uploads", model=RefusedUpload),
@@ -273,7 +276,9 @@ def remove_user(user: MemoryUser, *, until_event: int | None = None) -> None:
     Events about several users stay, without this one.
     """
     until = {} if until_event is None else {"pk__lte": until_event}
-    AuditEvent.objects.filter(user_id=user.user_id, **until).delete()
+    own = AuditEvent.objects.filter(user_id=user.user_id, **until)
+    release(own)
+    own.delete()
     shared = AuditEvent.objects.filter(subjects__user_id=user.user_id, **until)
     shared.update(digest="")
     AuditSubject.objects.filter(user_id=user.user_id, event__in=shared).delete()

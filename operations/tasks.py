@@ -5,11 +5,12 @@ from datetime import timedelta
 from itertools import islice
 from typing import Final
 
+from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 from django_tasks import task
 
-from accounts import audit, controls, expiry, idempotency, oauth, oidc, portal_links, sessions, sign_in
+from accounts import audit, audit_chain, controls, expiry, idempotency, oauth, oidc, portal_links, sessions, sign_in
 from accounts.audit import Actor
 from core.background.tasks import PROCESS, Round, in_each_process, in_threads, periodic
 from core.persistence import database_errors
@@ -37,6 +38,7 @@ HANDLERS: Final = (bulk, import_from, import_gateway, operator_jobs)
 logger = logging.getLogger("memory_gateway.database")
 
 INCOGNITO_EVERY: Final = timedelta(seconds=15)
+SEALED_EVERY: Final = timedelta(minutes=1)
 _SHOWN_CHARS = 500
 
 
@@ -55,6 +57,8 @@ def clean_up(run: Round) -> int:
         sessions.clear_expired()
         sign_in.forget_old(now)
         audit.delete_old(now)
+        if settings.MEMORY_GATEWAY_AUDIT_DAYS:
+            audit_chain.drop_old(now, settings.MEMORY_GATEWAY_AUDIT_DAYS)
         jobs.delete_old(now)
         webhook_delivery.delete_old(now)
         search_log.delete_old(now)
@@ -64,6 +68,12 @@ def clean_up(run: Round) -> int:
     for user_pk in erase.unfinished(begun_before=now - CLEAN_UP_EVERY):
         erase.finish(user_pk)
     return orphans.clear(now) + files.remove_old_archives(now) if may_purge else 0
+
+
+@periodic(every=SEALED_EVERY)
+def seal_audit_trail(run: Round) -> bool:
+    """Chain the new audit events; return True if more wait."""
+    return audit_chain.seal(run.clock())
 
 
 @periodic(every=INCOGNITO_EVERY, when=lambda: incognito.ended(timezone.now()).exists(), at_start=True)

@@ -49,6 +49,12 @@ def queues(request: HttpRequest) -> HttpResponseBase:
     listed = reverse("console:memories")
     found = [
         Queue(
+            gettext_lazy("Possible instructions"),
+            gettext_lazy("Read who wrote them, and move to the trash what tries to steer agents."),
+            f"{listed}?tab=all&mark=instruction",
+            _bounded(browse.count(Selection(mark="instruction"), at_most=MOST + 1)),
+        ),
+        Queue(
             gettext_lazy("Superseded memories"),
             gettext_lazy("A newer memory took their place. If both are true, restore the older one."),
             f"{listed}?tab=all&mark=superseded",

@@ -62,6 +62,7 @@ def audit(request: HttpRequest) -> HttpResponseBase:
     tabs = filters.links("tab", [*AuditEvent.Kind.choices, ("all", _("All"))])
     context = {
         "title": _("Audit trail"),
+        "days": settings.MEMORY_GATEWAY_AUDIT_DAYS,
         "filters": filters,
         "tabs": [{**link, "is_on": link["name"] == tab} for link in tabs],
         "export_url": reverse("console:audit-export", query={**filters.parameters(), "tab": tab}),

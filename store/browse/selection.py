@@ -1,12 +1,13 @@
 """The selection of memories that a list shows, a dashboard counts and a bulk action changes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Literal, Self
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet, Value
+from django.db import connection
+from django.db.models import Count, F, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -21,9 +22,10 @@ from store.ledger import Override
 from store.models import IN_LIVE_SESSION, NOT_INCOGNITO, Memory, State
 from store.states import IS_IN_TRASH
 from store.table import visible
+from store.text.instructions import PATTERN, WORDS
 from store.types import MemoryType
 
-Mark = Literal["edited", "covered", "expiring", "superseded", "expired"]
+Mark = Literal["edited", "covered", "expiring", "instruction", "duplicate", "superseded", "expired"]
 EXPIRES_SOON: Final = timedelta(days=7)
 _STATES: Final = {"superseded": State.SUPERSEDED, "expired": State.EXPIRED}
 _HIDDEN_BY: Final = {"user": Q(IS_IN_TRASH), "gateway": ~Q(IS_IN_TRASH), None: Q()}
@@ -38,7 +40,8 @@ class Selection:
     (`hidden_by` user), or that the gateway hid. `words` are terms (`store.text.terms`); a memory must contain all of
     them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`. `is_shown` excludes what `store.cover` hides.
     `tenants`: by default those to which the operator is limited.
-    `mark`: edited, covered, expiring (within `EXPIRES_SOON`), superseded or expired.
+    `mark`: edited, covered, expiring (within `EXPIRES_SOON`), instruction (possibly one), duplicate (a text that the
+    user of the selection has twice), superseded or expired.
     """
 
     user_pk: UUID | None = None
@@ -155,16 +158,8 @@ def unindexed_rows_of(selection: Selection, *, begins_with_words: bool = False) 
 def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet[Memory]:
     is_live = Q(state=_STATES.get(selection.mark or "", State.LIVE))
     state = IN_LIVE_SESSION & NOT_INCOGNITO & (~is_live if selection.in_trash else is_live)
-    if selection.mark in _STATES:
-        state &= ~Q(state=State.LIVE)  # by which the database knows the index of the trash
-    elif selection.mark == "covered":
-        state &= Q(is_covered=True)
-    elif selection.mark == "expiring":
-        # By a key, so that the database takes the index of what expires instead of the order of the list.
-        soon = Memory.objects.filter(state=State.LIVE, expires_at__lt=timezone.now() + EXPIRES_SOON)
-        state &= Q(pk__in=soon.values("pk"))
-    elif selection.mark == "edited":
-        state &= Q(pk__in=Override.objects.filter(undone_at__isnull=True).values("row_id"))
+    if selection.mark is not None:
+        state &= _MARKS[selection.mark](selection)
     bounds = _without_none(
         importance__gte=selection.importance_min,
         importance__lte=selection.importance_max,
@@ -186,6 +181,40 @@ def _shown(selection: Selection, *, begins_with_words: bool = False) -> QuerySet
             word_condition.condition(selection.words, comes_first=begins_with_words),
         )
     return shown
+
+
+def _is_expiring(_selection: Selection) -> Q:
+    soon = Memory.objects.filter(state=State.LIVE, expires_at__lt=timezone.now() + EXPIRES_SOON)
+    return Q(pk__in=soon.values("pk"))
+
+
+def _is_instruction(_selection: Selection) -> Q:
+    # In PostgreSQL, \b is another character.
+    pattern = PATTERN.replace(r"\b", r"\y") if connection.vendor == "postgresql" else PATTERN
+    written = Memory.objects.filter(pk__in=word_condition.holding_any(WORDS), text__iregex=pattern)
+    return Q(pk__in=written.values("pk"))
+
+
+def _is_duplicate(selection: Selection) -> Q:
+    of_user = Memory.objects.filter(user=selection.user_pk, state=State.LIVE).exclude(text="")
+    texts = of_user.order_by().values("text").annotate(copies=Count("pk")).filter(copies__gt=1)
+    return Q(text__in=texts.values("text"))
+
+
+def _is_edited(_selection: Selection) -> Q:
+    return Q(pk__in=Override.objects.filter(undone_at__isnull=True).values("row_id"))
+
+
+# Look-ups by key make the database begin with the rare rows, and states tell it that it may use the index of the trash.
+_MARKS: Final[Mapping[str, Callable[[Selection], Q]]] = {
+    "superseded": lambda _: ~Q(state=State.LIVE),
+    "expired": lambda _: ~Q(state=State.LIVE),
+    "covered": lambda _: Q(is_covered=True),
+    "expiring": _is_expiring,
+    "instruction": _is_instruction,
+    "duplicate": _is_duplicate,
+    "edited": _is_edited,
+}
 
 
 def _without_none(**conditions: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ are mostly about the words of single users. For frequent words it is faster to r
 check each one; for others, to look the memories up and to sort them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -44,6 +44,14 @@ def are_in_few(tokens: Sequence[str], at_most: int) -> bool:
     """Return True if at most `at_most` memories, including deleted ones, contain all these tokens."""
     counted = f"SELECT count(*) FROM ({_HOLDING[connection.vendor]} LIMIT {at_most + 1}) found"
     return bool(rows(counted, [_wanted(tokens)])[0][0] <= at_most)
+
+
+def holding_any(lines: Iterable[Sequence[str]]) -> RawSQL:
+    """Return a subquery of the row ids of the memories that contain all words of one of the lines."""
+    syntax = _SYNTAX[connection.vendor]
+    groups = [[syntax.term(WORD + token) for word in line for token in required_tokens(word)] for line in lines]
+    wanted = syntax.either.join(f"({syntax.both.join(group)})" for group in groups)
+    return RawSQL(_HOLDING[connection.vendor], [wanted])  # noqa: S611 # nosec B611 - the tokens are parameters
 
 
 def rows_with(tokens: Sequence[str], at_most: int) -> list[int]:

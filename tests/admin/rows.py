@@ -13,8 +13,11 @@ from django.utils import timezone
 from accounts import portal_links, services, tokens
 from accounts.audit import Actor, record
 from accounts.models import (
+    AuditBatch,
+    AuditDigest,
     AuditEvent,
     AuditSubject,
+    Case,
     Controls,
     IdempotencyKey,
     MemoryUser,
@@ -25,6 +28,7 @@ from accounts.models import (
     OperatorTenant,
     Pause,
     PortalLink,
+    QueueLevel,
     RefusedMessage,
     RpcToken,
     SavedView,
@@ -105,6 +109,22 @@ def second_factor(number: int) -> SecondFactor:
 def operator_tenant(number: int) -> OperatorTenant:
     operator = User.objects.create_user(f"limited{number}", is_staff=True)
     return OperatorTenant.objects.create(operator=operator, tenant=f"acme{number}")
+
+
+def audit_batch(number: int) -> AuditBatch:
+    return AuditBatch.objects.create(last_event=number, count=1, root=f"{number:064x}", sealed_at=timezone.now())
+
+
+def audit_digest(number: int) -> AuditDigest:
+    return AuditDigest.objects.create(event_id=10**6 + number, batch=audit_batch(number), value=f"{number:064x}")
+
+
+def case(number: int) -> Case:
+    return Case.objects.create(subject_type="user", subject_id=f"{MARKUP[:40]}{number}", user=user(number), note=MARKUP)
+
+
+def queue_level(number: int) -> QueueLevel:
+    return QueueLevel.objects.create(name=f"{MARKUP[:30]}{number}", level=1)
 
 
 def saved_view(number: int) -> SavedView:
@@ -395,6 +415,10 @@ MAKERS: dict[type[Model], Callable[[int], Any]] = {
     RpcToken: rpc_token,
     AuditEvent: audit_event,
     AuditSubject: audit_subject,
+    AuditBatch: audit_batch,
+    AuditDigest: audit_digest,
+    Case: case,
+    QueueLevel: queue_level,
     SignInThrottle: throttle,
     IdempotencyKey: idempotency_key,
     OAuthClient: oauth_client,

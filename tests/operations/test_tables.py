@@ -11,6 +11,9 @@ OUR_APPS = (
     "accounts", "store", "remote", "resources", "memories", "profiles", "operations", "agents", "console", "webhooks",
 )  # fmt: skip
 OTHER_TABLES: dict[str, str] = {
+    "accounts.AuditBatch": "digests over digests",
+    "accounts.AuditDigest": "salted digests; an erasure removes the salts",
+    "accounts.QueueLevel": "levels of queues of all users together",
     "accounts.AuditSubject": "made and removed with the audit trail",
     "accounts.OAuthClient": "applications; `operations.erase` removes those that no other user has connected",
     "accounts.OperatorIdentity": "operators",
