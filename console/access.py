@@ -44,7 +44,7 @@ MAX_WAIT_SECONDS: Final = 4.0
 
 
 Reach = Literal["", "lists", "user", "memory", "resource", "search", "webhook", "job"]
-_SUBJECTS: Final[Mapping[str, tuple[type[Model], str, str]]] = {
+SUBJECTS: Final[Mapping[str, tuple[type[Model], str, str]]] = {
     "user": (MemoryUser, "pk", ""),
     "memory": (Memory, "row", "user"),
     "resource": (Resource, "resource_id", "user"),
@@ -112,8 +112,8 @@ def _require_reachable(request: HttpRequest, reach: Reach, kwargs: Mapping[str, 
             if found.exists():
                 return
         raise NotFound(_("There is no such job."))
-    if reach in _SUBJECTS:
-        model, name, path = _SUBJECTS[reach]
+    if reach in SUBJECTS:
+        model, name, path = SUBJECTS[reach]
         found = model._default_manager.filter(pk__in=queries.without_nul([str(kwargs[name])]))  # noqa: SLF001
         existing(tenants.reachable(found, path), _("There is no such page."))
 

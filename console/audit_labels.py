@@ -12,6 +12,7 @@ ACTIONS: Final[Mapping[str, Promise]] = {
     "archive.import": _("Imported an archive"),
     "audit.export": _("Exported the audit trail"),
     "audit.list": _("Viewed the audit trail"),
+    "case.save": _("Changed a case"),
     "connection.approve": _("Connected an application"),
     "connection.revoke": _("Disconnected an application"),
     "dashboard.view": _("Viewed the dashboard"),

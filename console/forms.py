@@ -1,6 +1,7 @@
 """Forms that operators fill in, and the base class of the panel's forms."""
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
@@ -17,7 +18,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.forms import PanelField
-from accounts.models import MAX_TENANT_CHARS, TENANT_PATTERN, SavedView
+from accounts.models import MAX_TENANT_CHARS, TENANT_PATTERN, Case, SavedView
 from accounts.services import labels_of
 from console import queries
 from console.text import language_of
@@ -355,6 +356,22 @@ class PersonForm(PanelForm):
 
     def clean_labels(self) -> str:
         return labels_of(self.cleaned_data["labels"].split(","))
+
+
+class CaseForm(forms.Form):
+    """The case of the subject of a page."""
+
+    subject_type = forms.ChoiceField(choices=Case.Subject.choices)
+    subject_id = forms.CharField(max_length=64)
+    note = forms.CharField(label=_("Note"), max_length=4000, required=False)
+    assignee = forms.ModelChoiceField(User.objects.none(), label=_("Assignee"), required=False)
+    is_closed = forms.BooleanField(required=False)
+
+    def __init__(self, data: Mapping[str, Any], *, assignees: Iterable[User]) -> None:
+        super().__init__(data)
+        self.fields["assignee"].queryset = User.objects.filter(  # type: ignore[attr-defined]
+            pk__in=[one.pk for one in assignees]
+        )
 
 
 class SavedViewForm(forms.Form):

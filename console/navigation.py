@@ -8,7 +8,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from accounts import tenants
-from console import access, queries
+from console import access, cases, queries
 from remote.queries import is_used
 
 # Pages of the Django admin in the panel's frame.
@@ -79,7 +79,7 @@ def sections(request: HttpRequest) -> list[dict[str, Any]]:
                 "icon": item.icon,
                 "url": reverse(item.name),
                 "is_here": any(current == name or current.startswith(f"{name}-") for name in (item.name, *item.also)),
-                "count": _failures(request) if item.name == "console:resources" else 0,
+                **_count(request, item.name),
             }
             for item in items
             if (not item.permission or request.user.has_perm(item.permission)) and _is_shown(request, item)
@@ -89,9 +89,14 @@ def sections(request: HttpRequest) -> list[dict[str, Any]]:
     return found
 
 
-def _failures(request: HttpRequest) -> int:
-    with tenants.limited_to(tenants.of_request(request)):
-        return queries.failures_waiting()
+def _count(request: HttpRequest, name: str) -> dict[str, Any]:
+    """Return the number beside an item, and its words for screen readers."""
+    if name == "console:resources":
+        with tenants.limited_to(tenants.of_request(request)):
+            return {"count": queries.failures_waiting(), "counted": _("unresolved failures")}
+    if name == "console:queues":
+        return {"count": cases.waiting_for(request), "counted": _("open cases of yours")}
+    return {"count": 0}
 
 
 def _is_shown(request: HttpRequest, item: Item) -> bool:

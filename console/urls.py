@@ -4,6 +4,7 @@ from django.urls import path
 
 from console.views import (
     bulk,
+    cases,
     connect,
     dashboard,
     invitation,
@@ -46,6 +47,7 @@ urlpatterns = [
     path("m/<int:row>/delete/", memory.remove, name="memory-delete"),
     path("m/<int:row>/keep/", memory.keep, name="memory-keep"),
     path("m/<int:row>/restore/", memory.restore, name="memory-restore"),
+    path("cases/save/", cases.save, name="case-save"),
     path("queues/", queues.queues, name="queues"),
     path("search/", search.lab, name="lab"),
     path("searches/", search.searches, name="searches"),

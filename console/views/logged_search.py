@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
-from console import queries
+from console import cases, queries
 from console.access import VIEW, page, render, require
 from console.filters import LabFilters
 from console.hidden import Reason, reasons_of
@@ -59,6 +59,7 @@ def logged_search(request: HttpRequest, pk: int) -> HttpResponseBase:
     for hit in now.get("hits", ()):
         hit["before"] = ranks.get(hit["row"]) if hit["row"] is not None else None
     context = {
+        **cases.context(request, "search", pk),
         "title": _("Logged search"),
         "logged": logged,
         "has_words": has_words,

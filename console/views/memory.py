@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.admin_base import actor_of
 from accounts.audit import record
-from console import queries
+from console import cases, queries
 from console.access import CHANGE, DELETE, VIEW, next_address, page, record_view, render, require
 from console.filters import ORIGINS, ListFilters
 from console.forms import EditForm, ReasonForm, RestoreForm, indented
@@ -65,6 +65,7 @@ def memory(request: HttpRequest, row: int) -> HttpResponseBase:
     record_view(request, found)
     place = _in_list(request, found)
     context = {**_page(found, events), "place": place, "list_query": request.GET.urlencode() if place else ""}
+    context |= cases.context(request, "memory", row)
     if request.user.has_perm(VIEW_SEARCHES):
         context["uses"] = uses_of(found)
     return render(request, "console/memory.html", context)

@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 from accounts import tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
-from console import queries
+from console import cases, queries
 from console.access import VIEW, next_address, page, record_list, render
 from console.filters import FILE_TYPES, RESOURCE_STATES, PositionField, RefusedFilters, ResourceFilters
 from console.forms import UploadForm, indented
@@ -133,6 +133,7 @@ def resource(request: HttpRequest, resource_id: str) -> HttpResponseBase:
         passages = browse.page(session, after=after, limit=PASSAGES, oldest_first=True)
     _record(request, "resource.view", found)
     context: dict[str, Any] = {
+        **cases.context(request, "resource", found.pk),
         "title": found.filename or found.resource_id,
         "resource": found,
         "type": FILE_TYPES.get(found.content_type, found.content_type),

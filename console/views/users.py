@@ -21,7 +21,7 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.controls import pauses_of
 from accounts.models import AuditEvent, MemoryUser
-from console import queries
+from console import cases, queries
 from console.access import DELETE, EXPORT, VIEW, next_address, page, render
 from console.filters import OTHER_LABEL, TAB_LABELS, ListFilters, UserPageFilters
 from console.forms import EraseForm
@@ -80,6 +80,8 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "paused": [pause.get_source_display() for pause in pauses_of(pk).values()],
         "search_field": ListFilters(reverse("console:memories"), {})["q"],
     }
+    if view == "overview" and request.user.has_perm(VIEW):
+        context |= cases.context(request, "user", pk)
     if view == "sessions" and request.user.has_perm(VIEW):
         sessions = newest_first(_sessions_of(found.pk), filters, time="created_at")
         context |= {**sessions._asdict(), "sessions": _with_counts(sessions.rows)}

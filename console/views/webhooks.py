@@ -4,7 +4,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Count
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -14,20 +14,16 @@ from django.utils.translation import gettext as _
 from accounts import tenants
 from accounts.admin_base import actor_of
 from accounts.audit import record
+from console import cases
 from console.access import page, record_list, render
 from console.filters import DeliveryFilters, WebhookFilters
 from console.keyset import newest_first
+from console.queues import failing
 from core.errors import existing
 from webhooks.models import Webhook, WebhookDelivery
 from webhooks.services import configuration
 
 VIEW_WEBHOOKS, CHANGE_WEBHOOKS = "webhooks.view_webhook", "webhooks.change_webhook"
-
-
-def failing() -> QuerySet[Webhook]:
-    """Return the webhooks that have deliveries which failed for good."""
-    failed = WebhookDelivery.objects.filter(webhook=OuterRef("pk"), status=WebhookDelivery.Status.FAILED)
-    return tenants.reachable(Webhook.objects.filter(Exists(failed)))
 
 
 @page(VIEW_WEBHOOKS, reach="lists")
@@ -59,6 +55,7 @@ def webhook(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     user_id = found.user.user_id
     record(actor_of(request), "webhook.view", str(pk), user_id=user_id)
     context = {
+        **cases.context(request, "webhook", pk),
         "title": _("Webhook"),
         "webhook": found,
         "filters": filters,

@@ -14,7 +14,7 @@ from store.browse.memory_lists import (
     page,
     turn_page,
 )
-from store.browse.selection import Selection, rows_of
+from store.browse.selection import Mark, Selection, rows_of
 
 __all__ = [
     "BANDS",
@@ -22,6 +22,7 @@ __all__ = [
     "Count",
     "Dashboard",
     "Facets",
+    "Mark",
     "Match",
     "Selection",
     "Turn",

@@ -66,7 +66,7 @@ def test_an_event_in_a_sealed_place_shows(sealed: list[int]) -> None:
 def test_an_erasure_leaves_digests_without_events_and_salts(sealed: list[int], alice: Person) -> None:
     erase.erase(alice.user_pk, actor=ACTOR)
     left = AuditEvent.objects.filter(pk__in=sealed).order_by("pk")
-    assert [(event.pk, event.salt) for event in left][0] == (sealed[1], "")
+    assert next((event.pk, event.salt) for event in left) == (sealed[1], "")
     assert AuditDigest.objects.filter(is_released=True).count() == 2
     found = audit_chain.verify()
     assert (found.problems, found.released) == ([], 2)

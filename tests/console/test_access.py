@@ -39,6 +39,7 @@ PAGES = {
     "memory-restore": ("post", DELETE),
     "lab": ("get", VIEW),
     "add": ("get", ADD),
+    "case-save": ("post", CHANGE),
     "bulk": ("post", VIEW),
     "bulk-preview": ("get", VIEW),
     "undo": ("post", VIEW),

@@ -129,7 +129,7 @@ LISTS = {
 }  # fmt: skip
 CHANGES = {
     "bulk", "undo", "resource-retry", "resource-trash", "trash-resources", "trash-sessions", "user-receipt",
-    "view-save", "view-delete",
+    "view-save", "view-delete", "case-save",
 }  # fmt: skip
 OBJECTS = {
     "memory": "row", "memory-text": "row", "memory-raw": "row", "memory-place": "row", "memory-place-image": "row",
