@@ -88,6 +88,13 @@ SORTS: Final = {
     "oldest": _("oldest first"),
     "importance": _("most important first"),
 }
+USER_VIEWS: Final = ("overview", "timeline", "told", "sessions", "audit")
+TIMELINE_EVENTS: Final = {
+    "written": _("New facts"),
+    "edited": _("Edited"),
+    "superseded": _("Superseded"),
+    "deleted": _("Moved to trash"),
+}
 NO_WORDS: Final = _("The search text contains no words. Enter at least one word.")
 _ALL: Final = _("all")
 
@@ -554,7 +561,17 @@ class ConnectFilters(Filters):
 
 
 class UserPageFilters(PagedFilters):
-    view = _choice("", [(view, view) for view in ("overview", "timeline", "sessions", "audit")], initial="overview")
+    """The tab of a user's page, and the filters of the timeline."""
+
+    view = _choice("", [(view, view) for view in USER_VIEWS], initial="overview")
+    what = _choice(_("Event"), TIMELINE_EVENTS.items())
+    since = TimeField(label=_("From"))
+    until = TimeField(label=_("To"), is_end=True)
+    narrowing = ("what", "since", "until")
+    drop_down = ("what", "since", "until")
+
+    def clear(self) -> str:
+        return type(self)(self.path, {"view": self.data["view"]}).url()
 
 
 class TranscriptFilters(Filters):

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from django.db.models import Q
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -17,22 +18,30 @@ from accounts.audit import record
 from accounts.models import MemoryUser
 from console import queries
 from console.access import VIEW, page, render
-from console.filters import TranscriptFilters
+from console.filters import TranscriptFilters, UserPageFilters
 from console.text import memory_item
 from console.views.memories import page_links
 from core import readable
 from core.errors import existing
+from core.times import to_ms
 from memories.models import OverrideRevision, Tombstone
 from store import browse, categories
 from store.admission import unwanted
 from store.browse import Selection
 from store.models import IS_PURGED, Memory, Session, State
 from store.table import stored, visible
+from store.text.slots import Slot
+from store.text.statements import statements
+from store.text.terms import terms
 from store.types import StoredMemory
 
 MESSAGES: Final = 100
 EVENTS: Final = 50
 MAX_DERIVED: Final = 500
+READ_FACTS: Final = 100
+SHOWN_FACTS: Final = 20
+MENTIONS: Final = 1_000
+_USER_ITSELF: Final = frozenset({"me", "user"})
 
 
 _LABELS: Final = {
@@ -109,28 +118,91 @@ def _derived(session: Session) -> defaultdict[str, list[StoredMemory]]:
     return found
 
 
-def timeline(user: MemoryUser) -> list[TimelineEvent]:
-    """Return the latest facts, edits, replacements and deletions of a user, newest first. Five statements."""
-    facts = browse.page(Selection(user_pk=user.pk, tab="user"), limit=EVENTS).memories
-    events = [TimelineEvent(readable.moment(memory.created_at_ms), "written", memory, memory.text) for memory in facts]
+def timeline(user: MemoryUser, filters: UserPageFilters) -> list[TimelineEvent]:
+    """Return the latest facts, edits, replacements and deletions of a user, newest first. At most five statements."""
+    values = filters.cleaned_data
+    since, until = values["since"], values["until"]
+    kinds = {"written": _written, "edited": _edits, "superseded": _replaced, "deleted": _deletions}
+    chosen = [values["what"]] if values["what"] else kinds
+    events = [event for kind in chosen for event in kinds[kind](user, since, until)]
+    return sorted(events, key=lambda event: event.at, reverse=True)[:EVENTS]
+
+
+def _between(column: str, since: datetime | None, until: datetime | None) -> Q:
+    bounds = {f"{column}__gte": since, f"{column}__lt": until}
+    return Q(**{name: value for name, value in bounds.items() if value is not None})
+
+
+def _written(user: MemoryUser, since: datetime | None, until: datetime | None) -> list[TimelineEvent]:
+    since_ms, until_ms = (None if at is None else to_ms(at) for at in (since, until))
+    selection = Selection(user_pk=user.pk, tab="user", since_ms=since_ms, until_ms=until_ms)
+    facts = browse.page(selection, limit=EVENTS).memories
+    return [TimelineEvent(readable.moment(memory.created_at_ms), "written", memory, memory.text) for memory in facts]
+
+
+def _edits(user: MemoryUser, since: datetime | None, until: datetime | None) -> list[TimelineEvent]:
     revisions = OverrideRevision.objects.select_related("override__row__session", "override__row__user")
-    edits = list(revisions.filter(override__user=user, number__gt=0).order_by("-pk")[:EVENTS])
+    of_user = revisions.filter(_between("created_at", since, until), override__user=user, number__gt=0)
+    edits = list(of_user.order_by("-pk")[:EVENTS])
     withheld = unwanted(user.pk, [text for one in edits for text in (one.text, one.override.original_text)])
+    events = []
     for one in edits:
         if (row := one.override.row) and not stored(row).is_incognito:
             by = one.actor_kind, one.actor
             text, original = ("" if given in withheld else given for given in (one.text, one.override.original_text))
             events.append(TimelineEvent(one.created_at, "edited", stored(row), text, *by, before=original))
-    replaced = Memory.objects.filter(user=user, state=State.SUPERSEDED, category__in=categories.TABS["user"])
-    events += [
+    return events
+
+
+def _replaced(user: MemoryUser, since: datetime | None, until: datetime | None) -> list[TimelineEvent]:
+    replaced = Memory.objects.filter(
+        _between("state_since", since, until), user=user, state=State.SUPERSEDED, category__in=categories.TABS["user"]
+    )
+    return [
         TimelineEvent(memory.state_since, "superseded", memory, memory.text)
         for memory in map(stored, visible(replaced).order_by("-state_since")[:EVENTS])
         if memory.state_since is not None
     ]
-    deletions = Tombstone.objects.select_related("row__session", "row__user").filter(user=user, undone_at__isnull=True)
-    events += [
+
+
+def _deletions(user: MemoryUser, since: datetime | None, until: datetime | None) -> list[TimelineEvent]:
+    deletions = Tombstone.objects.select_related("row__session", "row__user")
+    of_user = deletions.filter(_between("created_at", since, until), user=user, undone_at__isnull=True)
+    return [
         TimelineEvent(one.created_at, "deleted", stored(one.row), one.row.text, one.actor_kind, one.actor)
-        for one in deletions.order_by("-created_at")[:EVENTS]
+        for one in of_user.order_by("-created_at")[:EVENTS]
         if one.row and not stored(one.row).is_incognito
     ]
-    return sorted(events, key=lambda event: event.at, reverse=True)[:EVENTS]
+
+
+class CurrentFact(NamedTuple):
+    """What the newest statement of a slot says; `subject` is empty for the user."""
+
+    relation: str
+    subject: str
+    value: str
+    memory: StoredMemory
+
+
+def current_facts(user: MemoryUser) -> list[CurrentFact]:
+    """Return what the latest facts of a user say by subject and relation, those of the user first. One statement."""
+    found: dict[Slot, CurrentFact | None] = {}
+    for memory in browse.page(Selection(user_pk=user.pk, tab="user"), limit=READ_FACTS).memories:
+        for one in statements(memory.text):
+            subject = "" if one.subject in _USER_ITSELF else one.subject
+            fact = CurrentFact(one.relation, subject, one.value, memory)
+            found.setdefault(one.slot, None if one.signal == "negation" else fact)
+    return sorted((one for one in found.values() if one), key=lambda one: (one.subject, one.relation))[:SHOWN_FACTS]
+
+
+def mentions(user: MemoryUser) -> tuple[str, int]:
+    """Return the search for a person's name, or id, in memories of all users, and how many others' have it.
+
+    The number is at most `MENTIONS`.
+    """
+    query = f'"{user.name or user.user_id}"'
+    words = terms(query)
+    if not words:
+        return query, 0
+    total = browse.count(Selection(words=words), at_most=MENTIONS)
+    return query, max(0, total - browse.count(Selection(words=words, user_pk=user.pk), at_most=MENTIONS))

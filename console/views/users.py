@@ -21,6 +21,8 @@ from accounts.admin_base import actor_of
 from accounts.audit import record
 from accounts.controls import pauses_of
 from accounts.models import AuditEvent, MemoryUser
+from agents.tools.caller import Caller
+from agents.tools.context import make_context
 from console import cases, queries
 from console.access import DELETE, EXPORT, VIEW, next_address, page, render
 from console.filters import OTHER_LABEL, TAB_LABELS, ListFilters, UserPageFilters
@@ -29,7 +31,7 @@ from console.keyset import ROWS, newest_first
 from console.signed_values import read_receipt, sign_receipt, undo_address
 from console.text import memory_item
 from console.views.people import VIEW_USERS
-from console.views.person import timeline
+from console.views.person import current_facts, mentions, timeline
 from core.errors import NotFound, existing
 from memories.services.decisions import delete_session_undoably
 from operations import erase, operator_jobs
@@ -43,6 +45,7 @@ from resources.models import Resource
 from store import browse, categories
 from store.browse import Selection
 from store.models import IS_PURGED, Session, State
+from store.types import Owner
 
 LATEST: Final = 8
 PROFILE_FIELDS: Final = 8
@@ -86,7 +89,10 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         sessions = newest_first(_sessions_of(found.pk), filters, time="created_at")
         context |= {**sessions._asdict(), "sessions": _with_counts(sessions.rows)}
     elif view == "timeline" and request.user.has_perm(VIEW):
-        context["timeline"] = timeline(found)
+        context["timeline"] = timeline(found, filters)
+    elif view == "told" and request.user.has_perm(VIEW):
+        owner = Owner(pk, found.user_id, "default", "default")
+        context["told"] = make_context(Caller(owner, "", actor_of(request), may=request.user.has_perm)).text
     elif view == "audit" and request.user.has_perm(AUDIT):
         trail = newest_first(queries.trail_of(found.user_id), filters)
         queries.name_actors(trail.rows)
@@ -97,6 +103,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     tabs = (
         ("overview", _("Overview"), VIEW_USERS),
         ("timeline", _("Timeline"), VIEW),
+        ("told", _("What agents are told"), VIEW),
         ("sessions", pgettext("list", "Sessions"), VIEW),
         ("audit", _("Audit trail"), AUDIT),
     )
@@ -213,9 +220,12 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
         context |= {"agents": facets.agents, "kinds": kinds, "total": total}
         latest = browse.page(Selection(user_pk=found.pk, tab="user"), limit=LATEST).memories
         edited = queries.edited([memory.row for memory in latest])
+        context["current"] = current_facts(found)
         context["facts"] = [memory_item(memory, is_edited=memory.row in edited) for memory in latest]
         talks = _sessions_of(found.pk).exclude(session_id__startswith="resource:")  # files have a card
         context["sessions"] = _with_counts(list(talks.order_by("-pk")[:LATEST]))
+    if may(VIEW) and may(ERASE):
+        context["mentions_query"], context["mentions"] = mentions(found)
     if may("resources.view_resource"):
         context["files"] = queries.counts_by("status", Resource.objects.filter(user=found, state=State.LIVE))
     if may("profiles.view_profilememory"):

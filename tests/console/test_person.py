@@ -10,7 +10,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.audit import Actor
-from accounts.models import AuditEvent
+from accounts.models import AuditEvent, MemoryUser
+from memories.models import LoggedSearch
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef
@@ -103,6 +104,54 @@ def test_the_timeline_has_facts_edits_with_the_original_replacements_and_deletio
         ("superseded", "Lives in Lyon", ""),
     }
     assert [event.at for event in shown] == sorted((event.at for event in shown), reverse=True)
+
+
+def test_the_timeline_has_filters(admin_client: Client, alice: Person) -> None:
+    old, new = (remember(alice.owner, text) for text in ("Tea", "Coffee"))
+    Memory.objects.filter(pk=old.row).update(created_at_ms=1_700_000_000_000)
+    decisions.delete(alice.user_pk, MemoryRef(new.memory_id), actor=ACTOR)
+    address = reverse("console:user", args=[alice.user_pk])
+
+    def shown(**filters: str) -> list[tuple[str, str]]:
+        page = admin_client.get(address, {"view": "timeline", **filters})
+        return [(event.action, event.text) for event in page.context["timeline"]]
+
+    assert shown() == [("deleted", "Coffee"), ("written", "Tea")]
+    assert shown(what="deleted") == [("deleted", "Coffee")]
+    assert shown(to="2024-01-01") == [("written", "Tea")]
+    assert shown(what="deleted", to="2024-01-01") == []
+
+
+def test_current_facts_say_what_is_true_now_by_subject(admin_client: Client, alice: Person) -> None:
+    for number, text in enumerate(("I live in Lyon.", "I live in Oslo.", "My sister lives in Kiel.", "Lovely day!")):
+        row = remember(alice.owner, text)
+        Memory.objects.filter(pk=row.row).update(created_at_ms=1_700_000_000_000 + number)
+    facts = user_page(admin_client, alice).context["current"]
+    assert [(one.subject, one.relation, one.value) for one in facts] == [
+        ("", "home", "Oslo"), ("sister", "home", "Kiel")
+    ]  # fmt: skip
+
+
+def test_a_page_shows_what_agents_are_told(admin_client: Client, alice: Person, bob: Person) -> None:
+    remember(alice.owner, "Prefers green tea")
+    remember(bob.owner, "Prefers coffee")
+    told = user_page(admin_client, alice, "told").context["told"]
+    assert "Prefers green tea" in told
+    assert "coffee" not in told
+    assert LoggedSearch.objects.count() == 0
+
+
+def test_mentions_in_memories_of_others_are_counted_for_an_erasure(
+    admin_client: Client, alice: Person, bob: Person
+) -> None:
+    MemoryUser.objects.filter(pk=alice.user_pk).update(name="Melanie Kurz")
+    for one, text in ((bob, "Melanie Kurz called."), (bob, "Kurz, Melanie"), (alice, "I am Melanie Kurz.")):
+        remember(one.owner, text)
+    page = user_page(admin_client, alice)
+    assert "1 memory of others mentions this person." in page.content.decode()
+    listed = admin_client.get("/admin/memory/list/", {"tab": "all", "q": page.context["mentions_query"]})
+    assert listed.context["total"] == 2
+    assert AuditEvent.objects.filter(action="memory.list", subjects__user_id="bob").exists()
 
 
 def test_any_revision_can_be_restored_and_the_source_stays_the_original(admin_client: Client, alice: Person) -> None:
