@@ -83,6 +83,8 @@ MARKS: Final = {
     "superseded": _("Superseded"),
     "expired": _("Expired"),
 }
+COLUMNS: Final = {"category": _("Category"), "user": _("User"), "importance": _("Importance")}
+"""The columns of lists of memories that operators may hide."""
 SORTS: Final = {
     "newest": _("newest first"),
     "oldest": _("oldest first"),
@@ -333,6 +335,7 @@ class ListFilters(MemoryFilters):
     importance_min = _fraction(_("Minimum importance"))
     importance_max = _fraction(_("Maximum importance"))
     mark = _choice(_("Mark"), MARKS.items())
+    hide = forms.RegexField(rf"\A({'|'.join(COLUMNS)})(\.({'|'.join(COLUMNS)}))*\Z", required=False)
     sort = _choice(_("Sort order"), SORTS.items(), empty=_("best match or newest first"))
     after = PositionField()
     before = PositionField()
@@ -362,6 +365,27 @@ class ListFilters(MemoryFilters):
         super().__init__(path, query)
         self.fields["category"].widget.choices = [("", _("all")), *self.categories()]
 
+    @property
+    def hidden_columns(self) -> list[str]:
+        return [name for name in COLUMNS if name in self.data["hide"].split(".")]
+
+    def columns(self) -> list[dict[str, Any]]:
+        """Return the columns that can be hidden, as links that hide or show each."""
+        hidden = self.hidden_columns
+        return [
+            {
+                "label": label,
+                "is_on": name not in hidden,
+                "url": self.url(hide=".".join(one for one in COLUMNS if (one in hidden) != (one == name))),
+            }
+            for name, label in COLUMNS.items()
+        ]
+
+    def count_categories(self, counts: Mapping[str, int]) -> None:
+        """Show beside each category how many memories of it the other filters leave."""
+        chosen = [(name, f"{text} ({counts.get(name, 0):,})") for name, text in self.categories()]
+        self.fields["category"].widget.choices = [("", _("all")), *chosen]
+
     def categories(self) -> list[tuple[str, Any]]:
         """Return the categories of the tab with their labels."""
         return [(one, label(one)) for one in TABS.get(self.data["tab"], CATEGORIES)]
@@ -374,7 +398,7 @@ class ListFilters(MemoryFilters):
     @property
     def are_counts_exact(self) -> bool:
         """Return True if the counts by category can apply all active filters."""
-        return self.parameters().keys() <= {"tab", "user", "agent", "app", "project", "sort"}
+        return self.parameters().keys() <= {"tab", "user", "agent", "app", "project", "sort", "hide"}
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -71,6 +71,8 @@ def memories(request: HttpRequest) -> HttpResponseBase:
             counts = _counts_of(found)
         elif filters.are_counts_exact:
             counts = {count.key: count.count for count in facets.categories}
+        if counts:
+            filters.count_categories(counts)
         context |= {
             "options": facets,
             "found": found,

@@ -7,9 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib.auth.models import User
+
 from accounts import oauth, services
 from accounts.audit import Actor, record
-from accounts.models import MemoryUser
+from accounts.models import Case, MemoryUser
 from core.messages import Translatable as _
 from memories.models import LoggedSearch, Override, ReturnedMemory, SearchCount
 from memories.services import decisions
@@ -57,6 +59,7 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
             actor_kind="operator", actor=payload[:150], status="failed",
         )  # fmt: skip
         connect(user.pk, services.issue_key(user.pk, actor=ACTOR).key.pk, payload)
+        Case.objects.create(subject_type="user", subject_id=str(user.pk), user=user, note=payload)
         log_search(
             Owner(user.pk, user.user_id),
             payload,
@@ -87,7 +90,8 @@ def seed_data_pages(owner: Owner, rows: list[int], now: datetime) -> dict[str, A
         "job": str(deleted.pk),
         "running": str(running.pk),
         "hostile_job": str(last.pk) if last else "",
-        **seed_returned(owner),
+        **(returned := seed_returned(owner)),
+        "case": seed_case(owner, returned["used"]),
         "session": Session.objects.get(session_id=tombstones[0].session_id, user=owner.user_pk).pk,
         "hostile_file": str(Resource.objects.filter(user=user).get().pk),
         **{f"file_{one.public_status}": one.pk for one in found},
@@ -157,6 +161,15 @@ def seed_searches(owner: Owner, now: datetime) -> None:
         interface, agent_id, query, hits = SEARCHES[number % len(SEARCHES)]
         at = now - timedelta(hours=number * number / 7, minutes=3)
         log_search(owner, query, at, interface=interface, agent_id=agent_id, hits=hits, ms=3 + number % 11)
+
+
+def seed_case(owner: Owner, row: int) -> int:
+    """Give the operator of the screenshots a case about a memory; return its key."""
+    operator = User.objects.filter(username="chen.yu").first()
+    note = "Lin Wei asked on the phone why the agent named the old price. Call back on Monday."
+    user = MemoryUser.objects.get(pk=owner.user_pk)
+    about = {"subject_type": "memory", "subject_id": str(row)}
+    return Case.objects.create(**about, user=user, note=note, assignee=operator).pk
 
 
 def _edited(owner: Owner) -> list[int]:

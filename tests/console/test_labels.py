@@ -15,7 +15,7 @@ from tests.conftest import Person
 from tests.console.people import remember
 
 APPS = ("accounts", "store", "resources", "memories", "profiles", "operations")
-SAME_IN_BOTH = {"ID", "SHA-256", "REST", "MCP", "RPC"}
+SAME_IN_BOTH = {"ID", "Webhook", "SHA-256", "REST", "MCP", "RPC"}
 
 
 def labels() -> Iterator[str]:

@@ -81,7 +81,7 @@ def test_a_case_has_a_note_an_assignee_and_an_end(admin_client: Client, alice: P
     memory = remember(alice.owner, "Has two cats.")
     colleague = User.objects.create_user("ina", is_staff=True)
     form = {"subject_type": "memory", "subject_id": memory.row, "note": "Asked on Monday.", "assignee": colleague.pk}
-    assert admin_client.post("/admin/memory/cases/save/", form).status_code == 302
+    assert admin_client.post("/admin/memory/queues/case/", form).status_code == 302
     page = admin_client.get(f"/admin/memory/m/{memory.row}/").content.decode()
     assert "Asked on Monday." in page
     listed = admin_client.get(URL).context["cases"]
@@ -92,7 +92,7 @@ def test_a_case_has_a_note_an_assignee_and_an_end(admin_client: Client, alice: P
     mine.force_login(colleague)
     colleague.user_permissions.set(Permission.objects.filter(codename__in=["view_memory", "change_memory"]))
     assert "open cases of yours" in mine.get(URL).content.decode()
-    assert mine.post("/admin/memory/cases/save/", {**form, "is_closed": "1"}).status_code == 302
+    assert mine.post("/admin/memory/queues/case/", {**form, "is_closed": "1"}).status_code == 302
     assert Case.objects.get().is_closed
     assert mine.get(URL).context["cases"] == []
     assert "open cases of yours" not in mine.get(URL).content.decode()
@@ -109,7 +109,7 @@ def test_a_case_has_a_note_an_assignee_and_an_end(admin_client: Client, alice: P
 )  # fmt: skip
 def test_a_case_needs_a_subject(admin_client: Client, subject_type: str, subject_id: str, status: int) -> None:
     form = {"subject_type": subject_type, "subject_id": subject_id, "note": "x"}
-    assert admin_client.post("/admin/memory/cases/save/", form).status_code == status
+    assert admin_client.post("/admin/memory/queues/case/", form).status_code == status
 
 
 def test_an_alert_is_sent_once_when_a_queue_grows(alice: Person, settings: Any) -> None:

@@ -250,3 +250,17 @@ def test_marks_are_filters(admin_client: Client, alice: Person) -> None:
     assert 'name="do"' not in found["expired"]  # it is not live, so nothing changes it
     assert 'name="target"' not in found["expired"] or 'name="target" value=""' in found["expired"]
     assert other.row not in rows_on(found["edited"])
+
+
+def test_categories_have_counts_with_words_too_and_columns_can_be_hidden(admin_client: Client, alice: Person) -> None:
+    for text, category in (("Green tea", "user_memory_fact"), ("Green car", "user_memory_decision"), ("Tea", "")):
+        remember(alice.owner, text, category=category)
+    page = admin_client.get("/admin/memory/list/", {"tab": "all", "q": "green"})
+    choices = dict(page.context["filters"].fields["category"].widget.choices)
+    assert choices["user_memory_fact"].endswith("(1)")
+    assert choices["user_memory_preference"].endswith("(0)")
+    assert 'columnheader" scope="col">Category' in page.content.decode()
+    hide = next(one for one in page.context["filters"].columns() if one["label"] == "Category")
+    hidden = admin_client.get(hide["url"])
+    assert 'columnheader" scope="col">Category' not in hidden.content.decode()
+    assert hidden.context["filters"].columns()[0]["url"] == page.request["PATH_INFO"] + "?q=green"
