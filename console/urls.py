@@ -82,6 +82,7 @@ urlpatterns = [
     path("users/<uuid:pk>/", users.user, name="user"),
     path("users/<uuid:pk>/edit/", people.describe, name="user-edit"),
     path("users/<uuid:pk>/export/", users.export, name="user-export"),
+    path("users/<uuid:pk>/download/", users.download, name="user-download"),
     path("users/<uuid:pk>/erase/", users.erasure, name="user-erase"),
     path(
         "users/<uuid:pk>/connections/<uuid:connection>/revoke/", users.remove_connection, name="user-connection-revoke"

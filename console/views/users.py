@@ -8,11 +8,12 @@ from uuid import UUID
 import orjson
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.http import content_disposition_header
 from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext, pgettext_lazy
 from django.utils.translation import gettext as _
 
@@ -34,7 +35,7 @@ from console.views.people import VIEW_USERS
 from console.views.person import current_facts, mentions, timeline
 from core.errors import NotFound, existing
 from memories.services.decisions import delete_session_undoably
-from operations import erase, operator_jobs
+from operations import erase, operator_jobs, person_export
 from operations.bulk import AT_ONCE
 from profiles.diff import Difference, differences
 from profiles.documents import Document
@@ -118,6 +119,16 @@ def export(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     _get(pk)
     job = operator_jobs.export_user(pk, actor=actor_of(request))
     return redirect("console:job", job=job.pk)
+
+
+@page(EXPORT, "POST", reach="user")
+def download(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Send all data of a user as a person reads it: one HTML page with the original files, and JSON beside it."""
+    found = _get(pk)
+    record(actor_of(request), "user.export", str(pk), user_id=found.user_id)
+    parts = person_export.export(found, person_export.Words.now(found.user_id))
+    name = content_disposition_header(as_attachment=True, filename=f"{found.user_id}.zip") or "attachment"
+    return StreamingHttpResponse(parts, content_type="application/zip", headers={"Content-Disposition": name})
 
 
 @page(ERASE, "GET", "POST", reach="user")

@@ -58,6 +58,7 @@ PAGES = {
     "users-csv": ("get", "accounts.export_memoryuser"),
     "user-edit": ("get", "store.change_memory"),
     "user-export": ("post", "accounts.export_memoryuser"),
+    "user-download": ("post", "accounts.export_memoryuser"),
     "user-receipt": ("post", "accounts.erase_memoryuser"),
     "user-erase": ("get", "accounts.erase_memoryuser"),
     "user-session": ("post", "store.delete_memory"),

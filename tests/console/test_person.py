@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from typing import Any
 
 import pytest
@@ -169,3 +171,16 @@ def test_any_revision_can_be_restored_and_the_source_stays_the_original(admin_cl
     assert admin_client.get(address).context["memory"].text == "Green tea"
     stale = admin_client.post(reverse("console:memory-edit", args=[memory.row]), form)
     assert stale.status_code == 412
+
+
+def test_a_readable_copy_is_one_page_with_files_and_data(admin_client: Client, alice: Person, bob: Person) -> None:
+    remember(alice.owner, "Prefers green tea")
+    remember(bob.owner, "Prefers coffee")
+    answer = admin_client.post(reverse("console:user-download", args=[alice.user_pk]))
+    with zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:
+        page = archive.read("index.html").decode()
+        assert "memories.jsonl" in archive.namelist()
+    assert "Prefers green tea" in page
+    assert "coffee" not in page
+    assert 'filename="alice.zip"' in answer["Content-Disposition"]
+    assert AuditEvent.objects.filter(action="user.export", user_id="alice").count() == 1

@@ -136,7 +136,8 @@ OBJECTS = {
     "memory-edit": "row", "memory-revert": "row", "memory-delete": "row", "memory-keep": "row",
     "memory-restore": "row", "searches-one": "search", "searches-question": "search", "resource": "file",
     "resource-content": "file", "resource-delete": "file", "job": "job", "job-undo": "job", "job-stop": "job",
-    "job-download": "job", "user": "user", "user-edit": "user", "user-export": "user", "user-erase": "user",
+    "job-download": "job", "user": "user", "user-edit": "user", "user-export": "user", "user-download": "user",
+    "user-erase": "user",
     "transcript": "user", "user-session": "user", "user-connection-revoke": "user", "webhook": "webhook",
     "webhook-send": "webhook",
 }  # fmt: skip
