@@ -137,7 +137,7 @@ class AuditDigestAdmin(ReadOnlyAdmin):
 
 @admin.register(Case)
 class CaseAdmin(ReadOnlyAdmin):
-    """What operators note, and who takes care of it."""
+    """Notes of operators about a subject, with an assignee."""
 
     list_display = ("subject_type", "subject_id", "user", "assignee", "is_closed", "updated_at")
     list_filter = ("subject_type", "is_closed")

@@ -1,9 +1,9 @@
 """A chain of digests over the audit trail, by which changes and gaps of it show.
 
-Every minute a batch gets a digest of each new event and a root over the digests and the root before. Digests are
-salted, so that nothing can be guessed from those of erased events: an erasure removes event and salt and marks the
-digest as released. Retention drops whole batches and keeps the root of the last one. Not covered: how often an event
-happened, and its users, to which reads are added for ten minutes; events of older versions, which have no salt.
+Every minute a batch gets a salted digest of each new event, and a root over them and the root before. An erasure
+removes event and salt and marks the digest as released: nothing can be guessed from it. Retention drops whole batches
+and keeps the last root. Not covered: counts and users of events, to which reads are added for ten minutes, and events
+of older versions, which have no salt.
 """
 
 import json

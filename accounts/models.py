@@ -668,7 +668,7 @@ class AuditDigest(models.Model):
 
 
 class Case(CheckedModel):
-    """What operators note about a memory, file, search, webhook or user, and who of them takes care of it."""
+    """A note of operators about a memory, file, search, webhook or user, with the operator who takes care of it."""
 
     class Subject(models.TextChoices):
         MEMORY = "memory", _("Memory")

@@ -176,7 +176,7 @@ def _deletions(user: MemoryUser, since: datetime | None, until: datetime | None)
 
 
 class CurrentFact(NamedTuple):
-    """What the newest statement of a slot says; `subject` is empty for the user."""
+    """The newest statement of a slot; `subject` is empty for the user."""
 
     relation: str
     subject: str

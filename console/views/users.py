@@ -104,7 +104,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     tabs = (
         ("overview", _("Overview"), VIEW_USERS),
         ("timeline", _("Timeline"), VIEW),
-        ("told", _("What agents are told"), VIEW),
+        ("told", _("Prompt preview"), VIEW),
         ("sessions", pgettext("list", "Sessions"), VIEW),
         ("audit", _("Audit trail"), AUDIT),
     )

@@ -18,7 +18,7 @@ WORDS: Final = (
     *product(("忽略", "无视", "忘记"), ("指令", "说明", "规则", "提示")),
     *(("你必须",), ("你现在是",), ("从现在",), ("系统提示词",)),
 )
-"""Words of which every match of the pattern holds all of one line, for the keyword index."""
+"""Words for the keyword index: every match of the pattern holds all words of one line."""
 
 
 def is_instruction(text: str) -> bool:

@@ -134,7 +134,7 @@ def test_current_facts_say_what_is_true_now_by_subject(admin_client: Client, ali
     ]  # fmt: skip
 
 
-def test_a_page_shows_what_agents_are_told(admin_client: Client, alice: Person, bob: Person) -> None:
+def test_a_page_previews_the_prompt_of_agents(admin_client: Client, alice: Person, bob: Person) -> None:
     remember(alice.owner, "Prefers green tea")
     remember(bob.owner, "Prefers coffee")
     told = user_page(admin_client, alice, "told").context["told"]
