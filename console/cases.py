@@ -59,4 +59,5 @@ def user_of(subject_type: str, subject_id: str) -> MemoryUser | None:
         row: Any = tenants.reachable(model._default_manager.filter(pk=subject_id), path).first()  # noqa: SLF001
     except (ValueError, ValidationError):
         return None
-    return row.user if path and row else row
+    user: MemoryUser | None = row.user if path and row else row
+    return user

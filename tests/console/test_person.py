@@ -176,7 +176,7 @@ def test_any_revision_can_be_restored_and_the_source_stays_the_original(admin_cl
 def test_a_readable_copy_is_one_page_with_files_and_data(admin_client: Client, alice: Person, bob: Person) -> None:
     remember(alice.owner, "Prefers green tea")
     remember(bob.owner, "Prefers coffee")
-    answer = admin_client.post(reverse("console:user-download", args=[alice.user_pk]))
+    answer: Any = admin_client.post(reverse("console:user-download", args=[alice.user_pk]))
     with zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:
         page = archive.read("index.html").decode()
         assert "memories.jsonl" in archive.namelist()

@@ -410,6 +410,45 @@ def change_a_profile(on: Visit) -> None:
     on.notice("Document saved.")
 
 
+def keep_a_case_of_a_complaint(on: Visit) -> None:
+    on.find("melanie adoption")
+    on.click(".mg-c-main .mg-text a")
+    on.page.fill("#case-note", "She never asked for it. Call back.")
+    on.page.select_option("#case-assignee", label="chen.yu")
+    on.click("button:has-text('Save case')")
+    on.notice("Case saved.")
+    on.go("Queues")
+    on.click("tr:has-text('Call back.') a")
+    on.click("button:has-text('Close case')")
+    on.notice("Case closed.")
+
+
+def give_a_person_a_copy_of_all_data(on: Visit) -> None:
+    on.find("caroline")
+    assert on.download("main button:has-text('Readable copy')").startswith(b"PK")
+
+
+def see_what_an_agent_knows_before_a_question(on: Visit) -> None:
+    on.find("caroline")
+    on.click("a:has-text('Prompt preview')")
+    on.sees("adoption agencies")
+
+
+def see_what_was_edited_of_a_person(on: Visit) -> None:
+    on.find("maria.keller")
+    on.click("a:has-text('Timeline') >> nth=0")
+    on.click("main details.mg-drop summary")
+    on.page.select_option("[name=what]", label="Moved to trash")
+    on.click("main details.mg-drop button")
+    on.sees("Old price list")
+
+
+def move_instructions_to_the_trash(on: Visit) -> None:
+    on.go("Queues")
+    on.click("a:has-text('Possible instructions')")
+    on.sees("ignore your earlier instructions", "tbody")
+
+
 def change_the_language_and_the_theme(on: Visit) -> None:
     before = on.page.get_attribute("html", "data-theme")
     on.click(".theme-toggle")
@@ -462,6 +501,11 @@ TASKS = (
     Task(delete_by_filter_and_undo, 3, 3),
     Task(restore_a_deleted_memory_by_words, 3, 3),
     Task(undo_what_a_colleague_deleted, 3, 3),
+    Task(keep_a_case_of_a_complaint, 5, 6),
+    Task(give_a_person_a_copy_of_all_data, 1, 1),
+    Task(see_what_an_agent_knows_before_a_question, 1, 2),
+    Task(see_what_was_edited_of_a_person, 3, 3),
+    Task(move_instructions_to_the_trash, 2, 2),
     Task(change_a_profile, 2, 3),
     Task(change_the_language_and_the_theme, 3, 2),
 )
