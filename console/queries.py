@@ -51,6 +51,7 @@ _ID_START: Final = re.compile("[0-9a-f]{8}[0-9a-f-]{0,28}", re.IGNORECASE)
 TITLE_CHARS: Final = 120
 MAX_NAMES: Final = 200
 SHOWN_USERS: Final = 3
+FIRST_MESSAGES: Final = 20
 # The file itself has to change: a retry cannot succeed.
 LASTING_CAUSES: Final = (ENCRYPTED, DAMAGED)
 
@@ -277,6 +278,33 @@ def session_titles(sessions: Collection[Session]) -> dict[int, str]:
     cut = Substr(Subquery(first.values("text")[:1]), 1, TITLE_CHARS)
     titles = {row: " ".join(text.split()) for row, text in texts.values_list("pk", cut) if text}
     return titles | {ids[resource_id]: filename for resource_id, filename in files}
+
+
+class Talk(NamedTuple):
+    """The times of the first and the last memory of a session, and who speaks at its beginning."""
+
+    first_ms: int | None = None
+    last_ms: int | None = None
+    speakers: tuple[str, ...] = ()
+
+
+def talks(sessions: Collection[Session]) -> dict[int, Talk]:
+    """Return times and speakers by session row. Two statements."""
+    rows = [session.pk for session in sessions]
+    of_session = Memory.objects.filter(session=OuterRef("pk"), state=State.LIVE).values("created_at_ms")
+    spans = Session.objects.filter(pk__in=rows, state=State.LIVE).order_by()
+    spans = spans.annotate(
+        first_ms=Subquery(of_session.order_by("seq", "pk")[:1]),
+        last_ms=Subquery(of_session.order_by("-seq", "-pk")[:1]),
+    )
+    speakers: defaultdict[int, list[str]] = defaultdict(list)
+    begun = Memory.objects.filter(session__in=rows, state=State.LIVE, seq__lt=FIRST_MESSAGES).exclude(sender_id="")
+    for row, name in begun.order_by("session", "sender_id").values_list("session", "sender_id").distinct():
+        speakers[row].append(name)
+    return {
+        row: Talk(first, last, tuple(speakers[row][:SHOWN_USERS]))
+        for row, first, last in spans.values_list("pk", "first_ms", "last_ms")
+    }
 
 
 def waiting() -> QuerySet[Resource]:

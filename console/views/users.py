@@ -266,8 +266,13 @@ def _sessions_of(user_pk: UUID) -> QuerySet[Session]:
 
 def _with_counts(sessions: list[Session]) -> list[dict[str, Any]]:
     numbers = queries.memories_of_sessions([session.pk for session in sessions])
-    titles = queries.session_titles(sessions)
+    titles, talks = queries.session_titles(sessions), queries.talks(sessions)
     return [
-        {"session": session, "count": numbers.get(session.pk, 0), "title": titles.get(session.pk, "")}
+        {
+            "session": session,
+            "count": numbers.get(session.pk, 0),
+            "title": titles.get(session.pk, ""),
+            "talk": talks.get(session.pk),
+        }
         for session in sessions
     ]

@@ -184,3 +184,12 @@ def test_a_readable_copy_is_one_page_with_files_and_data(admin_client: Client, a
     assert "coffee" not in page
     assert 'filename="alice.zip"' in answer["Content-Disposition"]
     assert AuditEvent.objects.filter(action="user.export", user_id="alice").count() == 1
+
+
+def test_sessions_have_speakers_and_a_span(admin_client: Client, alice: Person) -> None:
+    for text in ("I prefer green tea", "The parcel is late"):
+        say(alice, "chat:c1", text)
+    rows = Memory.objects.filter(user=alice.user_pk).order_by("created_at_ms")
+    row = user_page(admin_client, alice, "sessions").context["sessions"][0]["talk"]
+    assert row.speakers == ("alice",)
+    assert (row.first_ms, row.last_ms) == tuple(rows.values_list("created_at_ms", flat=True))

@@ -72,6 +72,7 @@ def test_a_healthy_gateway_has_no_problem(alice: Person, storage: Path) -> None:
         "deliveries",
         "clock",
         "readings",
+        "trail",
         "disk",
     }
     assert statuses["files"] == statuses["index"] == statuses["engine"] == ["ok"]
