@@ -1,7 +1,9 @@
-"""Sign-in of operators by OpenID Connect: the authorization code flow with PKCE, a state and a nonce.
+"""Sign-in by OpenID Connect, of operators and of users: the authorization code flow with PKCE, a state and a nonce.
 
 The ID token's signature, issuer, audience, nonce and times are checked. An operator is identified by issuer and
 subject, never by a name or e-mail address: providers let people change these.
+
+A user is found by the claim that the operator chose (`user_of`), and never created.
 
 A refresh token, if the provider gives one, is kept to ask for the role again while the operator works (`confirm`).
 """
@@ -12,7 +14,7 @@ import hashlib
 import logging
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit, urlunsplit
@@ -26,7 +28,8 @@ from django.utils import timezone
 
 from accounts import operators, sign_in
 from accounts.audit import Actor, record, source
-from accounts.models import OperatorIdentity
+from accounts.models import MemoryUser, OperatorIdentity
+from accounts.services import active_users
 from core.crypto import Purpose, Undecryptable
 from core.errors import GatewayError
 from core.messages import Translatable as _
@@ -43,7 +46,7 @@ _MAX_SUBJECT_CHARS: Final = 255
 # Asymmetric algorithms only: with HMAC, everybody who knows the client secret could sign.
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-_ACTOR: Final = Actor.system("single sign-on")
+ACTOR: Final = Actor.system("single sign-on")
 
 CONFIRMED_FOR: Final = timedelta(minutes=15)
 """The time after which the provider is asked again for the role of an operator who works."""
@@ -70,6 +73,10 @@ class ProviderUnavailable(GatewayError):
 
 def is_on() -> bool:
     return bool(settings.MEMORY_GATEWAY_OIDC_ISSUER)
+
+
+def is_on_for_users() -> bool:
+    return bool(settings.MEMORY_GATEWAY_PORTAL_OIDC_CLAIM)
 
 
 def require_roles() -> None:
@@ -108,6 +115,37 @@ def finish(secret: Mapping[str, str], answer: Mapping[str, str], redirect_uri: s
 
     Raises: `SignInFailed`, `ProviderUnavailable`.
     """
+    wanted = {settings.MEMORY_GATEWAY_OIDC_GROUPS_CLAIM, "preferred_username"}
+    return _operator(*_claims(secret, answer, redirect_uri, wanted))
+
+
+def user_of(secret: Mapping[str, str], answer: Mapping[str, str], redirect_uri: str) -> MemoryUser:
+    """Return the user whose id is in the provider's answer, in the claim that the operator chose.
+
+    An e-mail address counts only if the provider has verified it. Raises: `SignInFailed`, `ProviderUnavailable`.
+    """
+    claim = settings.MEMORY_GATEWAY_PORTAL_OIDC_CLAIM
+    wanted = {claim, "email_verified"} if claim == "email" else {claim}
+    claims, _refresh_token = _claims(secret, answer, redirect_uri, wanted)
+    value = claims.get(claim)
+    if not isinstance(value, str) or not value or (claim == "email" and claims.get("email_verified") is not True):
+        raise _refusal(f"the provider says no {claim} that proves who signs in")
+    user = active_users().filter(user_id=value).first()
+    if user is None:
+        sign_in.record_failure("", source.get().address, method="oidc")
+        raise SignInFailed(
+            _("There are no memories for this account. Sign in with the account that you use in the application.")
+        )
+    return user
+
+
+def _claims(
+    secret: Mapping[str, str], answer: Mapping[str, str], redirect_uri: str, wanted: Collection[str]
+) -> tuple[dict[str, Any], Any]:
+    """Return the claims of the person who signs in, and the refresh token.
+
+    Claims of `wanted` that the ID token lacks are asked for. Raises: `SignInFailed`, `ProviderUnavailable`.
+    """
     if not secret or not secrets.compare_digest(answer.get("state", "").encode(), secret["state"].encode()):
         raise SignInFailed(_("This sign-in was not started in this browser, or took too long. Sign in again."))
     provider = _provider()
@@ -126,9 +164,9 @@ def finish(secret: Mapping[str, str], answer: Mapping[str, str], redirect_uri: s
         },
     )
     claims = _verified(provider, tokens.get("id_token"), secret["nonce"])
-    if not {settings.MEMORY_GATEWAY_OIDC_GROUPS_CLAIM, "preferred_username"} <= claims.keys():
+    if not claims.keys() >= set(wanted):
         claims = {**_user_info(provider, tokens.get("access_token"), claims["sub"]), **claims}
-    return _operator(claims, tokens.get("refresh_token"))
+    return claims, tokens.get("refresh_token")
 
 
 def confirm(operator_pk: int, *, now: datetime | None = None) -> datetime:
@@ -159,7 +197,7 @@ def confirm(operator_pk: int, *, now: datetime | None = None) -> datetime:
         return earlier
     if settings.MEMORY_GATEWAY_OIDC_ROLES and claims is not None:
         with transaction.atomic():
-            operators.follow_provider(identity.operator, _role(claims), actor=_ACTOR)
+            operators.follow_provider(identity.operator, _role(claims), actor=ACTOR)
     return now
 
 
@@ -203,7 +241,7 @@ def _end(identity: OperatorIdentity, now: datetime) -> None:
         if same.update(sealed_refresh_token="", ended_at=now):
             count = operators.end_sessions(identity.operator)
             detail = {"sessions": count, "reason": "provider"}
-            record(_ACTOR, "operator.sign_out", identity.operator.get_username(), detail=detail)
+            record(ACTOR, "operator.sign_out", identity.operator.get_username(), detail=detail)
 
 
 def _sealed(refresh_token: Any) -> str:
@@ -316,10 +354,10 @@ def _operator(claims: Mapping[str, Any], refresh_token: Any) -> User:
         operator = found.operator if found else None
         has_access = role is not None or not settings.MEMORY_GATEWAY_OIDC_ROLES
         if operator is None and has_access:
-            operator = operators.create(name, role, actor=_ACTOR)
+            operator = operators.create(name, role, actor=ACTOR)
             OperatorIdentity.objects.create(operator=operator, issuer=claims["iss"], subject=claims["sub"])
         elif operator is not None and settings.MEMORY_GATEWAY_OIDC_ROLES:
-            operators.follow_provider(operator, role, actor=_ACTOR)
+            operators.follow_provider(operator, role, actor=ACTOR)
         if operator is None or not has_access:
             reason = _("No group of your account has a role here. Ask an administrator of the identity provider.")
         elif not (operator.is_active and operator.is_staff):
@@ -336,7 +374,7 @@ def _operator(claims: Mapping[str, Any], refresh_token: Any) -> User:
             )
             return operator
         subject = operator.get_username() if operator else name
-        record(_ACTOR, "operator.refuse", subject)
+        record(ACTOR, "operator.refuse", subject)
     raise SignInFailed(reason)
 
 

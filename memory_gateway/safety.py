@@ -127,6 +127,21 @@ def require_sign_in(*, issuer: str, client_id: str, client_secret: str, has_role
             raise ImproperlyConfigured(f"{PREFIX}PASSWORD_SIGN_IN can be false only with {PREFIX}OIDC_ISSUER.")
 
 
+def require_user_claim(claim: str, *, scopes: Sequence[str], issuer: str, has_roles: bool) -> None:
+    """Check the claim by which users sign in to their own pages: without roles, they would become operators too."""
+    name = f"{PREFIX}PORTAL_OIDC_CLAIM"
+    if not claim:
+        return
+    if not re.fullmatch(r"[^\s,=]{1,200}", claim):
+        raise ImproperlyConfigured(f"{name} must be the name of one claim, such as sub, not {claim!r}.")
+    if not issuer:
+        raise ImproperlyConfigured(f"{name} requires {PREFIX}OIDC_ISSUER.")
+    if not has_roles:
+        raise ImproperlyConfigured(f"{name} requires {PREFIX}OIDC_ROLES: without it, users could sign in as operators.")
+    if claim == "email" and "email" not in scopes:
+        raise ImproperlyConfigured(f"{name} is email, which requires email in {PREFIX}OIDC_SCOPES.")
+
+
 def require_tls(name: str, url: str, private_hosts: Sequence[str]) -> None:
     """Check that what is sent to an http or redis address is encrypted, or that the operator allows its host."""
     parts = urlsplit(url)

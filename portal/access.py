@@ -24,7 +24,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from accounts import expiry, portal_links, zones
+from accounts import expiry, oidc, portal_links, zones
 from accounts.api import limits
 from accounts.api.authentication import address_of
 from accounts.audit import Actor
@@ -171,7 +171,8 @@ def render(
 
 def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
     """Return an error as a page of the person."""
-    context = {"error": error, "request_id": request_id.get()}
+    may_sign_in = isinstance(error, Unauthenticated | oidc.SignInFailed) and oidc.is_on_for_users()
+    context = {"error": error, "request_id": request_id.get(), "may_sign_in": may_sign_in}
     response = render(request, "error.html", context, status=error.status)
     for name, value in problem_headers(error).items():
         response[name] = value

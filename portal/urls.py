@@ -12,6 +12,7 @@ from portal.views import (
     never,
     profile,
     remembering,
+    sign_in,
     trash,
 )
 
@@ -20,6 +21,8 @@ urlpatterns = [
     path("portal-links", PortalLinkView.as_view()),
     path("browser-keys", BrowserKeyView.as_view()),
     path("portal/open/<str:plaintext>", access.open_link, name="open"),
+    path("portal/sign-in", sign_in.start, name="sign-in"),
+    path("portal/sign-in/callback", sign_in.callback, name="sign-in-callback"),
     path("portal/leave", access.leave, name="leave"),
     path("portal/", memories.known, name="known"),
     path("portal/memories/forget", memories.forget, name="forget"),

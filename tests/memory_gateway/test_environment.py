@@ -135,6 +135,15 @@ UNSAFE_ANYWHERE = {
         {"MEMORY_GATEWAY_OIDC_ROLES": "staff=Viewer"},
         "MEMORY_GATEWAY_OIDC_ROLES requires MEMORY_GATEWAY_OIDC_ISSUER",
     ),
+    "users who could sign in as operators": (
+        {
+            "MEMORY_GATEWAY_OIDC_ISSUER": "https://id.example.org",
+            "MEMORY_GATEWAY_OIDC_CLIENT_ID": "memory",
+            "MEMORY_GATEWAY_OIDC_CLIENT_SECRET": OTHER_SECRET,
+            "MEMORY_GATEWAY_PORTAL_OIDC_CLAIM": "sub",
+        },
+        "PORTAL_OIDC_CLAIM requires MEMORY_GATEWAY_OIDC_ROLES: without it, users could sign in as operators",
+    ),
     "a group without a role": ({"MEMORY_GATEWAY_OIDC_ROLES": "staff"}, "pairs such as staff=Viewer, not 'staff'"),
     "no way to sign in": (
         {"MEMORY_GATEWAY_PASSWORD_SIGN_IN": "false"},

@@ -113,6 +113,7 @@ FUNCTIONS = {
 }
 # The pages of a person answer 401 as a page: `tests.portal` has their tests.
 PORTAL = "/portal/"
+PORTAL_SIGN_IN = ("/portal/sign-in", "/portal/sign-in/callback")
 # Every other page under /admin/ is for signed-in staff.
 ADMIN_OPEN = {"/admin/login/"}
 # Open as well, and absent without an OpenID Connect provider.
@@ -148,7 +149,9 @@ def test_what_names_no_methods_is_known_too() -> None:
 @pytest.mark.parametrize("route", PORTAL_ROUTES, ids=call_id)
 def test_an_outsider_sees_no_page_of_a_person(client: Client, route: Route) -> None:
     # A receipt is sent after the erasure, when there is no session any longer.
-    expected = [405, 400] if route.pattern == "/portal/receipt" else [401, 401]
+    # Without a claim for it, there is no sign-in.
+    others = {"/portal/receipt": [405, 400]} | {name: [404, 405] for name in PORTAL_SIGN_IN}
+    expected = others.get(route.pattern, [401, 401])
     assert [send(route.address).status_code for send in (client.get, client.post)] == expected
 
 
