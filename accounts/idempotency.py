@@ -4,7 +4,7 @@ A key is claimed by a row with a lease, committed before the request is carried 
 between concurrent requests. A claim whose process has ended is free again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -87,17 +87,19 @@ def claim(
 
 
 @contextmanager
-def carrying_out(claimed: Claim, *, in_transaction: bool) -> Iterator[None]:
+def carrying_out(claimed: Claim, *, in_transaction: bool, before: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Carry out the request inside the block, which settles the claim. After an exception the key is free again.
 
     What the attempt has kept stays for the next one: its change was committed.
 
-    With `in_transaction`, the change and the result of the key are committed together.
+    With `in_transaction`, the change and the result of the key are committed together. `before` is called before that.
     """
     token = _current.set(claimed)
     try:
-        with renewed(claimed.held, LEASE), transaction.atomic() if in_transaction else nullcontext():
-            yield
+        with renewed(claimed.held, LEASE):
+            before()
+            with transaction.atomic() if in_transaction else nullcontext():
+                yield
     except BaseException:
         claimed.held.filter(result={}).delete()
         claimed.held.update(leased_until=None)

@@ -112,15 +112,22 @@ class AttachedEngine(EmbeddedEngine):
             elif part.item is not None and is_of_resource and part.item.file is None:
                 drafts.append(_Draft(part, writes.Draft.of(part.first_id, [])))
             else:
-                drafts.append(_Draft(part, self._read_part(owner, part, unread, is_of_resource=is_of_resource)))
+                draft = self._read_part(owner, session_id, part, unread, is_of_resource=is_of_resource)
+                drafts.append(_Draft(part, draft))
         return drafts
 
     def _read_part(
-        self, owner: Owner, part: ingest.Part, unread: list[tuple[ingest.Part, str]], *, is_of_resource: bool
+        self,
+        owner: Owner,
+        session_id: str,
+        part: ingest.Part,
+        unread: list[tuple[ingest.Part, str]],
+        *,
+        is_of_resource: bool,
     ) -> writes.Draft:
         try:
             with reading_for(owner.user_pk):
-                return self._draft_of(owner, part)
+                return self._draft_of(owner, session_id, part)
         except EngineError as error:
             if is_of_resource:
                 logger.info("A file is left to the remote, because it cannot be read here: %s", error.detail)

@@ -2,6 +2,10 @@
 
 A rule names the offers that it refuses, and why. Callers tell counts and reasons, never texts. Users who have not
 limited what is kept cost one SQL statement.
+
+The language model is asked too, if there is one, about what the rules let in (`store.topic_model`): for `ask_seconds`
+at most, before the transaction that stores. In a transaction `ask_seconds` is 0, and what the model has said counts.
+What the person paused, or says in an incognito session, goes to no model.
 """
 
 import re
@@ -23,11 +27,12 @@ from core.ids import parse_session_id
 from core.logs import are_bodies_private
 from core.messages import Translatable as _
 from core.times import to_ms
-from store.models import MANUAL_ORIGINS, Memory, Session
+from store import topic_model
+from store.models import MANUAL_ORIGINS, Memory, Session, owned_by
 from store.text.disguises import readings
 from store.text.topics import Speaker, topics_of
 from store.text.word_forms import word_forms
-from store.types import METADATA, TAGS
+from store.types import METADATA, TAGS, Owner
 
 Source = Literal["chats", "files", "agents"]
 Reason = Literal["paused", "never"]
@@ -117,7 +122,7 @@ _Offers = Sequence[tuple[int, Offer]]
 _Rule = Callable[[_Limits, _Offers], Iterable[int]]
 
 
-def admit(user_pk: UUID, offers: Sequence[Offer]) -> Admission:
+def admit(user_pk: UUID, offers: Sequence[Offer], *, ask_seconds: float = topic_model.SECONDS) -> Admission:
     """Return which of the offers must not be kept. Those that a pause refuses are known again when they are repeated.
 
     One SQL statement without controls, at most four with them.
@@ -130,11 +135,22 @@ def admit(user_pk: UUID, offers: Sequence[Offer]) -> Admission:
     for reason, rule in _RULES:
         open_ones = [(place, offer) for place, offer in enumerate(offers) if place not in refused]
         refused |= dict.fromkeys(rule(limits, open_ones), reason)
+    if row.topics and topic_model.is_set():
+        left = {place: _told(offer) for place, offer in enumerate(offers) if place not in refused}
+        refused |= dict.fromkeys(_of_model(row.topics, left, ask_seconds), "never")
     if refused:
         are_bodies_private.set(True)
     sources = {offer.source for offer in offers}
     is_paused = any(pause.ended_at is None and pause.source in sources for pause in limits.pauses)
     return Admission(refused, is_paused, limits.as_told)
+
+
+def ask_seconds(owner: Owner, session_id: str) -> float:
+    """Return how long the language model may be asked about a session: not at all about incognito ones."""
+    if not topic_model.is_set():
+        return 0
+    incognito = Session.objects.filter(owned_by(owner), session_id=session_id, incognito_until__isnull=False)
+    return 0 if incognito.exists() else topic_model.SECONDS
 
 
 def require_unchanged(user_pk: UUID, admission: Admission) -> None:
@@ -148,20 +164,22 @@ def require_unchanged(user_pk: UUID, admission: Admission) -> None:
         raise ControlsChanged
 
 
-def require(user_pk: UUID, offer: Offer) -> Admission:
+def require(user_pk: UUID, offer: Offer, *, ask_seconds: float = topic_model.SECONDS) -> Admission:
     """Return the admission of an offer. Raises: `NotKept` if it must not be kept."""
-    admission = admit(user_pk, [offer])
+    admission = admit(user_pk, [offer], ask_seconds=ask_seconds)
     if admission.refused:
         raise NotKept(admission)
     return admission
 
 
-def require_correction(user_pk: UUID, offer: Offer, *, is_of_person: bool) -> None:
-    """Raise `NotKept` for a correction that must not be kept. A pause does not refuse those of the person."""
+def require_correction(
+    user_pk: UUID, offer: Offer, *, is_of_person: bool, ask_seconds: float = topic_model.SECONDS
+) -> None:
+    """Raise `NotKept` for a correction that must not be kept. Those of the person no pause and no model refuses."""
     if is_of_person:
         require_wanted(user_pk, offer)
     else:
-        require(user_pk, offer)
+        require(user_pk, offer, ask_seconds=ask_seconds)
 
 
 def kept_reason(user_pk: UUID, reason: str, *, is_of_person: bool) -> str:
@@ -169,7 +187,7 @@ def kept_reason(user_pk: UUID, reason: str, *, is_of_person: bool) -> str:
     if not reason:
         return ""
     try:
-        require_correction(user_pk, Offer("agents", reason), is_of_person=is_of_person)
+        require_correction(user_pk, Offer("agents", reason), is_of_person=is_of_person, ask_seconds=0)
     except NotKept:
         return ""
     return reason
@@ -244,10 +262,38 @@ def never_kept(never: Never, texts: Iterable[str], speaker: Speaker) -> bool:
     )
 
 
-def never_kept_of(user_pk: UUID, texts: Sequence[str], *, source: Source = "files") -> set[int]:
-    """Return the places of texts that the person wants never remembered, whatever is paused. One SQL statement."""
+def never_kept_of(user_pk: UUID, texts: Sequence[str], *, source: Source = "files", ask_seconds: float = 0) -> set[int]:
+    """Return the places of texts that the person wants never remembered, whatever is paused.
+
+    One SQL statement; another one if the language model is asked, which is not during a pause.
+    """
     never, speaker = controls.never_of(user_pk), speaker_of(source, "")
-    return {place for place, text in enumerate(texts) if never_kept(never, [text], speaker)} if never else set()
+    if not never:
+        return set()
+    refused = {place for place, text in enumerate(texts) if never_kept(never, [text], speaker)}
+    if ask_seconds and never.topics and topic_model.is_set() and controls.pauses_of(user_pk):
+        ask_seconds = 0
+    left = {place: text for place, text in enumerate(texts) if place not in refused}
+    return refused | set(_of_model(never.topics, left, ask_seconds))
+
+
+def refused_derived(user_pk: UUID, memories: Sequence[tuple[str, int]], *, ask_seconds: float = 0) -> set[int]:
+    """Return the places of a remote's memories, texts with their times, that must be neither kept nor shown.
+
+    These are of a time when chats were paused, or never to be remembered. What was derived from messages of before a
+    pause may come during it. One SQL statement without controls, at most four with them.
+    """
+    if not memories or not Controls.objects.filter(pk=user_pk).exists():
+        return set()
+    chats = Pause.objects.filter(user=user_pk, source="chats").values_list("began_at", "ended_at")
+    spans = [(to_ms(began), to_ms(ended) if ended else None) for began, ended in chats]
+    of_pause = {
+        place
+        for place, (_text, at_ms) in enumerate(memories)
+        if any(began <= at_ms and (ended is None or at_ms <= ended) for began, ended in spans)
+    }
+    texts = [text for text, _at_ms in memories]
+    return of_pause | never_kept_of(user_pk, texts, source="agents", ask_seconds=ask_seconds)
 
 
 def unwanted(user_pk: UUID, texts: Collection[str]) -> set[str]:
@@ -325,6 +371,20 @@ def _never(limits: _Limits, offers: _Offers) -> Iterator[int]:
     """Yield what has a word or is about a topic that the person wants never remembered."""
     never = Never(tuple(limits.row.words), tuple(limits.row.topics))
     yield from (place for place, offer in offers if never and is_never_kept(never, offer))
+
+
+def _told(offer: Offer) -> str:
+    """Return what a model is asked about: the text and what is kept with it, each once."""
+    return "\n".join(dict.fromkeys([offer.text, *offer.others]))
+
+
+def _of_model(topics: Collection[str], texts: Mapping[int, str], ask_seconds: float) -> Iterator[int]:
+    """Yield the places of texts that the language model finds to be about the topics."""
+    if not topics or not topic_model.is_set():
+        return
+    if ask_seconds:
+        topic_model.ask(texts.values(), ask_seconds)
+    yield from (place for place, text in texts.items() if topic_model.is_about(text, topics))
 
 
 _RULES: Final[tuple[tuple[Reason, _Rule], ...]] = (

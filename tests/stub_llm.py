@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from engines.embedded.llm import END, START
+from core.network.language_model import END, START
 from tests.server import free_port
 from tests.stub_http import WIRE, answering_posts
 
@@ -40,7 +40,7 @@ FAILURES = tuple(fault for fault in FAULTS if fault != "reset after")
 class StubLlm:
     """`failure` is None, a status, or a name of `WIRE`, `ENVELOPES` or `CONTENTS`; `failures` draws one for each call.
 
-    `rewrite`, `judge` and `extract` make the answers of the data's lines; `asked` keeps the bodies of all calls.
+    `rewrite`, `judge`, `topics` and `extract` make the answers of the data's lines; `bodies` are those of all calls.
     """
 
     def __init__(self) -> None:
@@ -55,6 +55,7 @@ class StubLlm:
         self.judge: Callable[[list[Line]], Any] = lambda lines: {
             "ratings": [{"number": line["number"], "rating": 5} for line in lines[1:]]
         }
+        self.topics: Callable[[list[Line]], Any] = lambda _: {"texts": []}
         self.extract: Callable[[list[Line]], Any] = lambda _: {"memories": []}
         self.wrap: Callable[[str], str] = lambda text: text
         self.port = free_port()
@@ -64,7 +65,7 @@ class StubLlm:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def tasks(self, kind: str) -> list[dict[str, Any]]:
-        """The calls of a kind: "rewrite", "judge" or "extract"."""
+        """The calls of a kind: "rewrite", "judge", "topics" or "extract"."""
         return [body for body in self.bodies if kind_of(body) == kind]
 
     def answer(self, body: dict[str, Any]) -> tuple[int | str, bytes]:
@@ -83,6 +84,8 @@ class StubLlm:
 
 def kind_of(body: dict[str, Any]) -> str:
     task = body["messages"][0]["content"]
+    if "never remembered" in task:
+        return "topics"
     return "rewrite" if "search queries" in task else "judge" if "You judge" in task else "extract"
 
 

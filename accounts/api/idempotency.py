@@ -1,7 +1,7 @@
 """A decorator for writing endpoints that accept an `Idempotency-Key`, as Stripe and the IETF draft describe it."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from hashlib import sha256
 from typing import Any, TypeVar, cast
 
@@ -49,13 +49,15 @@ _PARAMETERS_OF_SECRETS = [_key_parameter("the answer is 409 with the id, because
 def idempotent(
     *,
     in_transaction: bool = False,
+    before: Callable[[Request], None] = lambda _request: None,
     render: Callable[..., HttpResponse] | None = None,
     keep: Callable[[Any], dict[str, Any]] = lambda _data: {},
     id_field: str = "",
 ) -> Callable[[View], View]:
     """Return a decorator for a view method that accepts an `Idempotency-Key`.
 
-    Only successful answers are kept. `in_transaction`: the change is one transaction, which then includes the key.
+    Only successful answers are kept. `in_transaction`: the change is one transaction, which then includes the key;
+    `before` is called before it, unless the answer is a repeated one.
     Answers must consist of ids, counts and states, because they are stored; otherwise `render(request, kept, **path)`
     builds a repeated answer from the kept headers, and from what `keep` returns of the answer. Of an answer with a
     secret, only the id in `id_field` is kept: a repeated request is refused with it (`AlreadyDone`).
@@ -67,13 +69,14 @@ def idempotent(
         def repeatable(self: Any, request: Request, **path: Any) -> HttpResponse:
             key = request.headers.get(HEADER)
             if key is None:
+                before(request)
                 return view(self, request, **path)
             claimed = idempotency.claim(caller(request), key, _digest(request))
             if id_field:
                 _refuse_if_done(claimed, id_field)
             if isinstance(claimed, IdempotencyKey):
                 return _replayed(claimed, request, path)
-            with idempotency.carrying_out(claimed, in_transaction=in_transaction):
+            with idempotency.carrying_out(claimed, in_transaction=in_transaction, before=partial(before, request)):
                 response = view(self, request, **path)
                 result = response.data if isinstance(response, Response) else {}
                 result = keep(result) if render else result

@@ -13,9 +13,9 @@ from django.db.models import QuerySet
 from pydantic import Field
 
 from core import readable
+from core.network.language_model import RULE, ChatClient, ModelAnswer
 from engines.embedded.extraction_prompts import MAX_REPLACED
 from engines.embedded.extraction_windows import KNOWN_ORIGINS
-from engines.embedded.llm import RULE, ChatClient, ModelAnswer
 from store import writes
 from store.derived_memories import can_be_superseded, supersede
 from store.models import IS_LIVE, Memory, owned_by

@@ -4,17 +4,19 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from core.errors import EngineError, EngineRefused
 from core.events import publish
+from core.network import language_model
 from core.times import to_ms
 from documents.reader import read_document, reading_for
-from engines.embedded import extraction, health, ingest, llm, media, rated_search
+from engines.embedded import extraction, health, ingest, media, rated_search
 from engines.embedded.fetching import Fetch, Fetcher
-from store import derived_memories, expiry, sessions, writes
+from store import admission, derived_memories, expiry, sessions, writes
 from store.models import Memory, Session, State, owned_by
 from store.port import AddResult, FlushResult, Replay, engine_call
 from store.search.retrieval import retrieve
@@ -29,6 +31,10 @@ Clock = Callable[[], datetime]
 _ROWS_AT_ONCE = 500
 _EMBED_SECONDS = 5.0
 """The longest wait of a flush for the vectors of its memories."""
+
+
+_MODEL_SECONDS: Final = 60.0
+"""The longest time that the language model is asked about a file of a resource."""
 
 
 class EmbeddedEngine(MemoryTable):
@@ -74,7 +80,7 @@ class EmbeddedEngine(MemoryTable):
         with reading_for(owner.user_pk):
             for part in (part for first_id, part in parts.items() if first_id not in known):
                 try:
-                    drafts.append(self._draft_of(owner, part))
+                    drafts.append(self._draft_of(owner, session_id, part))
                     readings.append((part, drafts[-1]))
                 except EngineError as error:
                     if not ingest.may_be_text(part, session_id):
@@ -103,14 +109,17 @@ class EmbeddedEngine(MemoryTable):
             self._append(owner, session_id, drafts, parts)
         return bool(drafts)
 
-    def _draft_of(self, owner: Owner, part: ingest.Part) -> writes.Draft:
+    def _draft_of(self, owner: Owner, session_id: str, part: ingest.Part) -> writes.Draft:
         """Read a part, without passages that the person wants never remembered.
 
         Recognizing text takes long: it is done for resources, not within requests.
         """
         is_resource = part.item is not None and part.item.extras.get("resource_id")
         draft = ingest.draft_of(part, self._read_resource if is_resource else self._read, self._fetch)
-        return ingest.without_refused(owner, draft) if part.item else draft
+        if part.item is None:
+            return draft
+        ask_seconds = _MODEL_SECONDS if is_resource else admission.ask_seconds(owner, session_id)
+        return ingest.without_refused(owner, draft, ask_seconds=ask_seconds)
 
     def _append(
         self,
@@ -192,7 +201,7 @@ class EmbeddedEngine(MemoryTable):
         for part in ingest.parts_of(owner, session_id, [message]):
             try:
                 with reading_for(owner.user_pk):
-                    draft = self._draft_of(owner, part)
+                    draft = self._draft_of(owner, session_id, part)
             except EngineRefused:
                 continue
             for memory in draft.memories:
@@ -216,7 +225,7 @@ class EmbeddedEngine(MemoryTable):
 
     def capabilities(self) -> Mapping[str, bool]:
         """Return the available methods. Without an embedding endpoint, `hybrid` searches by keyword and reports it."""
-        has_vectors, has_llm = wanted_model() is not None, llm.is_set()
+        has_vectors, has_llm = wanted_model() is not None, language_model.is_set()
         return {
             "keyword": True,
             "vector": has_vectors,

@@ -27,9 +27,11 @@ from accounts.controls import paused_users
 from accounts.models import MemoryUser
 from core.background.leases import Claim
 from core.background.model_calls import call, in_parallel, is_due
+from core.network.language_model import client as llm_client
+from core.network.language_model import is_set as has_llm
 from core.network.model_endpoint import EndpointError
 from core.persistence.database_errors import database_errors
-from engines.embedded import comparison, extraction_rows, extraction_rules, extraction_windows, llm
+from engines.embedded import comparison, extraction_rows, extraction_rules, extraction_windows
 from engines.embedded.comparison import Comparison, ComparisonAnswer, compare
 from engines.embedded.extraction_prompts import ExtractionAnswer, ProfileAnswer, describe, extract
 from engines.embedded.extraction_windows import Window
@@ -68,7 +70,7 @@ class _ModelCall:
 
 def queue_batch(session: Session, batch_id: str) -> None:
     """Queue a flushed batch for extraction if an LLM is configured. Call inside the flush's transaction."""
-    if session.kind not in _SKIPPED_KINDS and llm.is_set():
+    if session.kind not in _SKIPPED_KINDS and has_llm():
         PendingExtraction.objects.create(
             user_id=session.user_id,
             app_id=session.app_id,
@@ -122,7 +124,7 @@ def run(
     claim: Claim[PendingExtraction] = Claim(LEASE, clock)
 
     def take(limit: int) -> list[_ModelCall]:
-        while llm.is_set() and time.monotonic() < deadline and not llm.client().endpoint.pause.left_seconds():
+        while has_llm() and time.monotonic() < deadline and not llm_client().endpoint.pause.left_seconds():
             expiry.end_all_due()
             taken = claim.take(_due(clock(), served), limit)
             if found := [one for pending in taken if (one := _next_call(pending, call_seconds)) is not None]:
@@ -190,16 +192,16 @@ def _next_call(pending: PendingExtraction, seconds: float) -> _ModelCall | None:
     if pending.memory is not None:
         if found := comparison.comparison_of(owner, pending.memory):
             lines = list(found.lines())
-            return _ModelCall(pending, owner, lambda: compare(llm.client(), lines, seconds), comparison=found)
+            return _ModelCall(pending, owner, lambda: compare(llm_client(), lines, seconds), comparison=found)
     elif pending.session is None:
         facts = extraction_rows.facts_of(owner)
         if facts:
             lines = list(extraction_rows.lines_of(facts))
-            return _ModelCall(pending, owner, lambda: describe(llm.client(), lines, seconds), facts=facts)
+            return _ModelCall(pending, owner, lambda: describe(llm_client(), lines, seconds), facts=facts)
     elif (window := extraction_windows.next_window(owner, pending)) is not None:
         lines = list(extraction_windows.lines_of(owner, window))
         of_agents: bool = settings.MEMORY_GATEWAY_SELF_IMPROVING_MEMORY
-        return _ModelCall(pending, owner, lambda: extract(llm.client(), lines, seconds, of_agents=of_agents), window)
+        return _ModelCall(pending, owner, lambda: extract(llm_client(), lines, seconds, of_agents=of_agents), window)
     pending.delete()
     return None
 
@@ -208,8 +210,8 @@ def _call(model_call: _ModelCall, seconds: float) -> _Answer:
     return call(
         model_call.pending,
         model_call.ask,
-        llm.client().endpoint,
-        lambda: extract(llm.client(), _HARMLESS_LINES, seconds, of_agents=False),
+        llm_client().endpoint,
+        lambda: extract(llm_client(), _HARMLESS_LINES, seconds, of_agents=False),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 
-from engines.embedded.llm import RULE, ChatClient, ModelAnswer
+from core.network.language_model import RULE, ChatClient, ModelAnswer
 
 MAX_MEMORIES: Final = 30
 MAX_OF_AGENTS: Final = 3

@@ -10,7 +10,8 @@ from django.db.models import QuerySet
 
 from core.background.model_calls import backlog
 from core.messages import Translatable as _
-from engines.embedded import llm, media, media_models, reranker
+from core.network import language_model
+from engines.embedded import media, media_models, reranker
 from store.index import keyword
 from store.models import IndexStatistics, Memory, PendingEmbedding, PendingExtraction, PendingMedia
 from store.port import MODEL_ENDPOINTS, Health
@@ -44,8 +45,8 @@ def check(timeout_seconds: float) -> Health:
             data["index"] = {"status": state, "tokenizer": TOKENIZER_VERSION, "built_by": built_by}
             if (wanted := wanted_model()) is not None:
                 data["embeddings"] = _embedding_state(wanted)
-            if llm.is_set():
-                data["llm"] = _reader_state(llm.client(), PendingExtraction.objects.all())
+            if language_model.is_set():
+                data["llm"] = _reader_state(language_model.client(), PendingExtraction.objects.all())
             for kind, reader in media_models.configured().items():
                 data[kind] = _reader_state(reader, PendingMedia.objects.filter(media.IS_LIVE, kind=kind))
             if reranker.is_set():
@@ -72,7 +73,7 @@ def _embedding_state(wanted: Model) -> dict[str, Any]:
     return _state(error, status, space.model if space else wanted.name, dimensions=dimensions, pending=pending)
 
 
-def _reader_state(reader: llm.ChatClient | media_models.Model, pending: QuerySet[Any]) -> dict[str, Any]:
+def _reader_state(reader: language_model.ChatClient | media_models.Model, pending: QuerySet[Any]) -> dict[str, Any]:
     counts = backlog(pending)
     failed = pending.filter(given_up_at__isnull=True).exclude(last_error="").order_by("-pk")
     error = reader.endpoint.pause.recent_error() or failed.values_list("last_error", flat=True).first()

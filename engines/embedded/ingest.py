@@ -18,6 +18,7 @@ from django.conf import settings
 from core.errors import EngineRefused, Unreadable
 from core.ids import parse_session_id
 from core.messages import Translatable as _
+from core.network import language_model
 from core.persistence import files
 from core.redaction import redact
 from documents import mime_types, ocr
@@ -25,7 +26,7 @@ from documents.document import Document, split
 from documents.mime_types import is_allowed, is_picture
 from documents.reader import read_document
 from documents.reading import Note, Reading
-from engines.embedded import extraction_rules, llm, media
+from engines.embedded import extraction_rules, media
 from engines.embedded.fetching import Fetch
 from store import writes
 from store.admission import never_kept_of
@@ -94,13 +95,15 @@ def draft_of(part: Part, read: ReadDocument, fetch: Fetch) -> Draft:
     return Draft.of(part.first_id, rows, pending, reading)
 
 
-def without_refused(owner: Owner, draft: Draft) -> Draft:
+def without_refused(owner: Owner, draft: Draft, *, ask_seconds: float) -> Draft:
     """Return the draft of a file without passages that its user wants never remembered; its reading counts them.
+
+    The language model is asked for `ask_seconds` at most.
 
     Its first memory is the first passage that is left. Others that are stored already are left out, because what is
     refused may have changed since.
     """
-    refused = never_kept_of(owner.user_pk, [memory.text for memory in draft.memories])
+    refused = never_kept_of(owner.user_pk, [memory.text for memory in draft.memories], ask_seconds=ask_seconds)
     refused -= {0} if draft.media else set()  # the name of a picture or recording, which was admitted
     if not refused:
         return draft
@@ -200,7 +203,7 @@ def _memory_id(identity: uuid.UUID, number: int) -> str:
 def _message(part: Part) -> Memory:
     text, message = part.text or "", part.message
     # Rules choose the category of what the user and the agent say; a participant's "I" is not the user.
-    by_rule = "" if llm.is_set() or message.is_participant else extraction_rules.category(message.role, text)
+    by_rule = "" if language_model.is_set() or message.is_participant else extraction_rules.category(message.role, text)
     match = _SPEAKER.match(text)  # transcripts name the speaker first: `Caroline: …`
     is_named = match is not None and len(match[1].split()) <= _MAX_SPEAKER_WORDS
     name = message.sender_name or message.sender_id

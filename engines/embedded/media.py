@@ -32,7 +32,7 @@ from core.persistence.files import stored_files
 from documents.mime_types import is_picture, is_sound
 from engines.embedded import media_models
 from engines.embedded.media_models import Model, Passage, TranscriptionModel
-from store import sessions, writes
+from store import sessions, topic_model, writes
 from store.admission import is_held_memory, never_kept_of
 from store.models import Memory, PendingMedia, Session, State
 from store.types import METADATA, TAGS, Owner
@@ -172,6 +172,8 @@ def _settle(seen: PendingMedia, answer: list[Passage] | EndpointError, now: date
 
     A file that was deleted meanwhile stays pending until it is restored or purged.
     """
+    if not isinstance(answer, EndpointError) and topic_model.is_set():
+        never_kept_of(seen.memory.user_id, [passage.text for passage in answer], ask_seconds=topic_model.SECONDS)
     with transaction.atomic():
         if not MemoryUser.objects.select_for_update(no_key=True).filter(pk=seen.memory.user_id).exists():
             return False

@@ -17,11 +17,11 @@ from urllib3.filepost import encode_multipart_formdata
 
 from core.messages import Translatable as _
 from core.network.http_client import Deadline
+from core.network.language_model import RULE, ChatClient, InvalidAnswer, ModelAnswer
 from core.network.model_endpoint import Endpoint, ModelAddress
 from documents import mime_types as mt
 from documents.decoding import clean
 from documents.document import MAX_CHARACTERS, Block, Document, split
-from engines.embedded.llm import RULE, ChatClient, InvalidAnswer, ModelAnswer
 
 VISION_SECONDS: Final = 90.0
 TRANSCRIPTION_SECONDS: Final = 600.0

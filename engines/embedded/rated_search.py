@@ -21,9 +21,10 @@ from core import readable
 from core.limits.concurrency import search_lock
 from core.messages import Translatable as _
 from core.messages import joined
+from core.network import language_model
+from core.network.language_model import RULE, ModelAnswer
 from core.network.model_endpoint import EndpointError
-from engines.embedded import llm, reranker
-from engines.embedded.llm import RULE, ModelAnswer
+from engines.embedded import reranker
 from store.models import Memory
 from store.search import retrieval as store_search
 from store.types import UNCOUNTED_TYPES, Hit, Owner, SearchRequest, SearchResult
@@ -89,7 +90,7 @@ class _Question:
 def is_rated(request: SearchRequest) -> bool:
     """Return True if the configured models split the query or rate the hits of a request."""
     if request.method == "agentic":
-        return llm.is_set()
+        return language_model.is_set()
     return request.method == "hybrid" and request.enable_llm_rerank and reranker.is_set()
 
 
@@ -140,7 +141,7 @@ def _split(query: str) -> _Question:
     lines = [{"question": query[:_MAX_QUERY_CHARS], "today": timezone.now().date().isoformat()}]
     try:
         with search_lock.released():
-            answer = llm.client().ask(_SPLIT_PROMPT, lines, _Queries, SPLIT_SECONDS)
+            answer = language_model.client().ask(_SPLIT_PROMPT, lines, _Queries, SPLIT_SECONDS)
     except EndpointError as error:
         return _Question(query, [query], error.detail)
     rewritten = [" ".join(part.split())[:_MAX_PART_CHARS] for part in answer.queries]
@@ -198,7 +199,7 @@ def _ratings_of_llm(question: _Question) -> dict[int, float]:
     for number, hit in enumerate(question.shown.values(), start=1):
         day = readable.moment(hit.created_at_ms).date().isoformat()
         lines.append({"number": number, "text": hit.text[:_MAX_RATED_CHARS], "day": day})
-    answer = llm.client().ask(_RATE_PROMPT, lines, _Ratings, RATE_SECONDS)
+    answer = language_model.client().ask(_RATE_PROMPT, lines, _Ratings, RATE_SECONDS)
     return {one.number - 1: one.rating / _MAX_RATING for one in answer.ratings}
 
 

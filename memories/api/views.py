@@ -1,4 +1,5 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -58,10 +59,11 @@ from memories.services.add import add, flush
 from memories.services.excerpts import Budget
 from memories.services.links import links_of
 from memories.services.lookup import MemoryRef, owner_of, ref_of, require_visible
-from memories.services.manual import Source, StoredFact, store_fact
+from memories.services.manual import NewFact, Source, StoredFact, ask_model, store_fact
 from memories.services.search_log import logged_search
 from memories.services.zones import as_of_time, filters_now, unknown_zone
 from remote import queries as remote
+from store import topic_model
 from store.admission import NotKept, Offer, answer_of, require_correction, texts_in
 from store.models import Memory
 from store.types import KEPT, Owner, StoredMemory
@@ -123,12 +125,36 @@ def _require_match(request: Request, owner: Owner, older: Memory | None) -> None
     require_match(etag_of(document), *conditions, current=document)
 
 
-def _store(principal: Principal, body: fact_schemas.FactItem | fact_schemas.FactBody, **options: Any) -> StoredFact:
-    """Store a fact for the application and the agent of a key. External ids of a bound key are those of its agent."""
+def _fact(principal: Principal, body: fact_schemas.FactItem | fact_schemas.FactBody) -> tuple[Owner, NewFact]:
+    """Return a fact for the application and the agent of a key."""
     owner = owner_of(principal, body.app_id or "default", body.project_id or "default")
     fact = body.fact(owner.user_pk)
-    fact = replace(fact, agent_id=agent_of(principal, fact.agent_id) or "")
-    return store_fact(owner, fact, Source("tool", Actor.key(principal), principal.agent_id), **options)
+    return owner, replace(fact, agent_id=agent_of(principal, fact.agent_id) or "")
+
+
+def _ask_model(request: Request) -> None:
+    """Ask the model about the fact of a request, outside of the transaction that stores it."""
+    if topic_model.is_set():
+        owner, fact = _fact(caller(request), parse(fact_schemas.FactBody, request.data))
+        ask_model(owner, [fact])
+
+
+def _ask_about_all(principal: Principal, items: Iterable[dict[str, Any]]) -> None:
+    """Ask the model about the facts of a bulk request at once. Invalid ones are left to their own result."""
+    by_owner: dict[Owner, list[NewFact]] = {}
+    for item in items if topic_model.is_set() else ():
+        with suppress(InvalidInput, NotFound, Conflict, Forbidden):
+            owner, fact = _fact(principal, parse(fact_schemas.FactItem, item))
+            by_owner.setdefault(owner, []).append(fact)
+    for owner, facts in by_owner.items():
+        ask_model(owner, facts)
+
+
+def _store(principal: Principal, body: fact_schemas.FactItem | fact_schemas.FactBody, **options: Any) -> StoredFact:
+    """Store a fact about which the model was asked. External ids of a bound key are those of its agent."""
+    owner, fact = _fact(principal, body)
+    source = Source("tool", Actor.key(principal), principal.agent_id)
+    return store_fact(owner, fact, source, is_asked=True, **options)
 
 
 def _store_item(principal: Principal, item: dict[str, Any]) -> dict[str, Any]:
@@ -425,7 +451,7 @@ class MemoryViewSet(ViewSet):
             **problems(404, 409, 412, 422),
         },
     )
-    @idempotent(in_transaction=True, render=_stored_again, keep=_kept)
+    @idempotent(in_transaction=True, before=_ask_model, render=_stored_again, keep=_kept)
     @conditional
     def store(self, request: Request) -> Response:
         """Store a fact in one call, without a message. Searches find it at once.
@@ -512,6 +538,7 @@ class FactsViewSet(ViewSet):
         body = parse(fact_schemas.BulkBody, request.data)
         principal = caller(request)
         language = language_of(request)
+        _ask_about_all(principal, body.memories)
         with translation.override(language):
             results = [_store_item(principal, item) | {"index": index} for index, item in enumerate(body.memories)]
         is_paused = any(one.get("paused") for one in results)

@@ -46,7 +46,16 @@ from remote import outbox
 from resources.models import Attachment
 from resources.services.uploading import require_quota
 from store import sessions
-from store.admission import Admission, ControlsChanged, Offer, admit, require_unchanged, session_names, texts_in
+from store.admission import (
+    Admission,
+    ControlsChanged,
+    Offer,
+    admit,
+    ask_seconds,
+    require_unchanged,
+    session_names,
+    texts_in,
+)
 from store.models import Session, State, owned_by, owner_columns
 from store.port import AddResult, Engine, FileReading, FlushResult, Skipped
 from store.types import KEPT, ContentItem, Message, NewExpiry, Owner, Role
@@ -229,7 +238,7 @@ def _admitted(owner: Owner, command: AddCommand) -> tuple[AddCommand, dict[str, 
         if part.uri is not None or part.data is not None
     ]
     offers += [_offer_of_file(command.messages[position], place) for position, place in places]
-    admission = admit(owner.user_pk, offers)
+    admission = admit(owner.user_pk, offers, ask_seconds=ask_seconds(owner, command.session_id))
     if not admission.refused:
         return command, {"is_paused": admission.is_paused}, admission
     first_file = len(command.messages)

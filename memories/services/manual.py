@@ -7,7 +7,7 @@
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -32,8 +32,17 @@ from memories.services.decisions import OverrideValues
 from memories.services.hygiene import is_visible, own_data, own_text
 from memories.services.lookup import MemoryRef, require_open, require_own_session
 from memories.services.zones import offset_of
-from store import browse, expiry, sessions, writes
-from store.admission import ControlsChanged, Offer, require, require_unchanged, session_names, texts_in
+from store import browse, expiry, sessions, topic_model, writes
+from store.admission import (
+    ControlsChanged,
+    Offer,
+    admit,
+    ask_seconds,
+    require,
+    require_unchanged,
+    session_names,
+    texts_in,
+)
 from store.categories import CATEGORIES, TABS, tab_of
 from store.cover import is_attached
 from store.derived_memories import queue_comparison
@@ -121,6 +130,15 @@ class Source:
     application: str = ""
 
 
+def ask_model(owner: Owner, facts: Iterable[NewFact]) -> None:
+    """Ask the model what is never remembered of facts, before the transaction or the loop that stores them."""
+    if not topic_model.is_set():
+        return
+    cleaned = [fact.cleaned(Counter()) for fact in facts]
+    open_ones = [fact.offer for fact in cleaned if ask_seconds(owner, fact.session_id)]
+    admit(owner.user_pk, open_ones)
+
+
 def store_fact(
     owner: Owner,
     fact: NewFact,
@@ -129,19 +147,22 @@ def store_fact(
     before: Callable[[Memory | None], None] = lambda _older: None,
     before_change: Callable[[], None] = lambda: None,
     with_similar: bool = True,
+    is_asked: bool = False,
 ) -> StoredFact:
     """Store a fact, or update the memory of the same external id, else of the same text, agent and tab.
 
     `before` is called under the lock of the user with that memory, `before_change` before it is changed: either may
-    raise. Raises: `InvalidInput` for values, `DeletedByPerson` for an external id whose memory was deleted, `NotFound`
-    and `Conflict` for the session, `NotKept` for what the user's controls refuse, `EngineUnavailable`.
+    raise. `is_asked`: `ask_model` was called. Raises: `InvalidInput` for values, `DeletedByPerson` for an external id
+    whose memory was deleted, `NotFound` and `Conflict` for the session, `NotKept` for what the user's controls refuse,
+    `EngineUnavailable`.
     """
     redacted: Counter[str] = Counter()
     fact = fact.cleaned(redacted)
     fact = replace(fact, session_id=fact.session_id or f"memory_edit:{owner.session_name}")
     _check(fact)
     require_own_session(owner, fact.session_id)
-    admission = require(owner.user_pk, fact.offer)
+    seconds = 0 if is_asked else ask_seconds(owner, fact.session_id)
+    admission = require(owner.user_pk, fact.offer, ask_seconds=seconds)
     near: Sequence[Memory] = ()
     with _refusing_what_changed(owner, fact), database_errors(), transaction.atomic():
         lookup.lock_user(owner.user_pk)
@@ -169,7 +190,7 @@ def _refusing_what_changed(owner: Owner, fact: NewFact) -> Iterator[None]:
     try:
         yield
     except ControlsChanged:
-        require(owner.user_pk, fact.offer)
+        require(owner.user_pk, fact.offer, ask_seconds=0)
         raise Conflict(_("The person has changed their controls meanwhile. Send the request again.")) from None
 
 
@@ -199,7 +220,7 @@ def add_by_hand(
     _check(fact)
     expiry.check(expires_at)
     require_own_session(owner, session_id)
-    require(owner.user_pk, fact.offer)
+    require(owner.user_pk, fact.offer, ask_seconds=ask_seconds(owner, session_id))
     return _create(owner, fact, Source(origin, actor))
 
 

@@ -4,7 +4,7 @@ import hashlib
 import sqlite3
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -36,7 +36,7 @@ from operations.commands import Report, no_report
 from operations.importers.sources import READERS, Found, Left, read
 from operations.jobs import Handler, Run
 from operations.models import Job
-from store import writes
+from store import topic_model, writes
 from store.admission import Offer, Source, admit, texts_in
 from store.categories import CATEGORIES
 from store.models import IS_PURGED, Memory, Session, owned_by
@@ -44,6 +44,7 @@ from store.types import Owner
 
 KIND: Final = "import_from"
 _STEP_ROWS: Final = 500
+_MODEL_SECONDS: Final = 60.0
 _NAMED_PLACES: Final = 5
 New = tuple[str, Memory]
 """A memory that is not saved, and its session."""
@@ -259,12 +260,16 @@ def _run(run: Run) -> dict[str, Any]:
     request = Request.from_json(run.params)
     memories, seen, added = request.memories(), 0, run.cursor.get("added", 0)
     while batch := list(islice(memories, _STEP_ROWS)):
+        unique = {memory.memory_id: (session, memory) for session, memory in reversed(batch)}
+        if topic_model.is_set():  # and asked before the transaction
+            offers = [_offer(unique[name][1]) for name in _unknown(request.owner, unique)]
+            admit(request.owner.user_pk, offers, ask_seconds=_MODEL_SECONDS)
         with transaction.atomic():
-            known = writes.known(request.owner, {memory.memory_id for _session, memory in batch})
-            unique = {memory.memory_id: (session, memory) for session, memory in reversed(batch)}
-            unknown = [one for one in reversed(unique.values()) if one[1].memory_id not in known]
+            unknown = [unique[name] for name in _unknown(request.owner, unique)]
             require_not_paused(request.owner.user_pk)
-            refused = admit(request.owner.user_pk, [_offer(memory) for _session, memory in unknown]).refused
+            refused = admit(
+                request.owner.user_pk, [_offer(memory) for _session, memory in unknown], ask_seconds=0
+            ).refused
             new = [one for place, one in enumerate(unknown) if place not in refused]
             sessions = _add(request.owner, new)
             seen, added = seen + len(batch), added + len(new)
@@ -272,6 +277,12 @@ def _run(run: Run) -> dict[str, Any]:
             run.step(changes, done=seen, total=max(run.job.total, seen), cursor={"added": added})
         run.check()
     return {"made": added, "left": seen - added}
+
+
+def _unknown(owner: Owner, memory_ids: Collection[str]) -> list[str]:
+    """Return the ids of memories that do not exist yet, in the order of the source."""
+    known = writes.known(owner, set(memory_ids))
+    return [name for name in reversed(list(memory_ids)) if name not in known]
 
 
 def _offer(memory: Memory) -> Offer:

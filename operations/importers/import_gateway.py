@@ -376,7 +376,7 @@ def _require_admitted(columns: Mapping[str, Any], source: AdmissionSource, text:
     """Raise `Left` for what its user paused at that time, or wants never remembered."""
     created_at = row.time("created_at")
     offer = Offer(source, text, at_ms=to_ms(created_at) if created_at else None)
-    refused = admit(columns["user"].pk, [offer]).refused
+    refused = admit(columns["user"].pk, [offer], ask_seconds=0).refused  # in a transaction
     if refused:
         raise Left(_PAUSED_THEN if "paused" in refused.values() else "what the user wants never remembered")
 

@@ -38,6 +38,7 @@ from profiles.api import schemas
 from profiles.documents import Document
 from profiles.models import ProfileRevision
 from profiles.schemas import MODELS, Content, Kind, json_schema
+from store import topic_model
 from store.admission import Offer, require_correction, texts_in
 
 MAX_BODY_BYTES = 1_000_000
@@ -186,7 +187,7 @@ class MemoriesViewSet(_MemoriesViewSet):
         parse(schemas.RestoreBody, request.data)
         terms = _terms(request)
         former = services.revision(caller(request).user_pk, _kind(kind), version)
-        _require_kept(request, _kind(kind), former.content)
+        _require_kept(request, _kind(kind), former.content, ask_seconds=0)
         restored = services.restore(caller(request).user_pk, _kind(kind), version, **terms)
         return _document_response(restored)
 
@@ -242,7 +243,13 @@ def _terms(request: Request, agent_id: str | None = None) -> services.Terms:
     }
 
 
-def _require_kept(request: Request, kind: Kind, content: Content | Mapping[str, Any]) -> None:
+def _require_kept(
+    request: Request,
+    kind: Kind,
+    content: Content | Mapping[str, Any],
+    *,
+    ask_seconds: float = topic_model.SECONDS,
+) -> None:
     """Raise `NotKept` if the person's controls refuse a text that the document does not have yet."""
     principal = caller(request)
     if not has_any(principal.user_pk):
@@ -250,7 +257,8 @@ def _require_kept(request: Request, kind: Kind, content: Content | Mapping[str, 
     given = content.model_dump() if isinstance(content, Content) else content
     known = set(texts_in(services.read(principal.user_pk, kind).content.model_dump()))
     if new := [text for text in texts_in(given) if text not in known]:
-        require_correction(principal.user_pk, Offer("agents", others=new), is_of_person=ACCOUNT in principal.scopes)
+        offer, is_of_person = Offer("agents", others=new), ACCOUNT in principal.scopes
+        require_correction(principal.user_pk, offer, is_of_person=is_of_person, ask_seconds=ask_seconds)
 
 
 def _document_response(document: Document) -> HttpResponse:

@@ -278,8 +278,8 @@ def test_a_pause_between_admission_and_storing_refuses(alice: Person, monkeypatc
     def pausing(service: Any) -> Any:
         asked = service.admit
 
-        def admit(*args: Any) -> Any:
-            admission = asked(*args)
+        def admit(*args: Any, **options: Any) -> Any:
+            admission = asked(*args, **options)
             pause(alice)
             return admission
 

@@ -16,8 +16,8 @@ from accounts.audit import Actor
 from agents import tools
 from agents.tools import Caller
 from core.errors import EngineUnavailable
+from core.network.language_model import client as llm_client
 from engines.embedded import extraction
-from engines.embedded.llm import client as llm_client
 from memories.services.manual import add_by_hand
 from resources.models import Resource
 from resources.services import claims, deletion

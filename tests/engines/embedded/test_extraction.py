@@ -18,12 +18,12 @@ from accounts.audit import Actor
 from core.background.model_calls import MAX_REFUSALS
 from core.background.tasks import Round
 from core.errors import EngineUnavailable
+from core.network.language_model import client
 from core.network.model_endpoint import ModelAddress
 from engines import tasks
 from engines.embedded import extraction
 from engines.embedded.engine import EmbeddedEngine
 from engines.embedded.extraction_prompts import MAX_MEMORIES, MAX_REPLACED
-from engines.embedded.llm import client
 from memories.services import decisions
 from memories.services.decisions import OverrideValues
 from memories.services.lookup import MemoryRef

@@ -9,10 +9,10 @@ import pytest
 from django.utils import timezone
 
 from core.errors import InvalidInput
+from core.network.language_model import client
 from core.network.model_endpoint import ModelAddress
 from engines.embedded import rated_search
 from engines.embedded.engine import EmbeddedEngine
-from engines.embedded.llm import client
 from store.models import Session
 from store.search.plan import DEGRADED
 from store.types import Owner, SearchRequest, SearchResult
