@@ -1,15 +1,18 @@
 """Copy EverOS's episodes into the store after each flush, and its sessions that the gateway does not have.
 
+What the person's controls refuse of an episode leaves a purged row without text, which hides the episode in searches.
+
 A session in EverOS belongs to the user if it has an episode of the user, unless its id names another user, another user
 has it in the store, or it is left from an erased user or a session that was sent again (`remote.residue`).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from core.ids import check_session_id, parse_session_id
 from core.network.http_client import Deadline
@@ -19,8 +22,8 @@ from remote.client import wire
 from remote.client.client import Client
 from remote.client.hits import Names, hits_of
 from remote.engine_ids import AgentNames
-from store import writes
-from store.models import Memory, Session, owned_by, owner_columns
+from store import admission, topic_model, writes
+from store.models import Memory, Session, State, owned_by, owner_columns
 from store.types import Owner
 
 _PAGE_SIZE = 100
@@ -34,6 +37,8 @@ def pull(client: Client, owner: Owner, session: Session, deadline: Deadline) -> 
 
     Raises: the errors of the client's list call.
     """
+    if session.incognito_until is not None:
+        return 0  # EverOS got nothing of it
     known = episodes(session).count()
     new = 0
     conditions = {"filters": {"session_id": session.engine_session_id}}
@@ -113,6 +118,7 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
         for hit in hits
         if hit.memory_id not in known
     ]
+    refused = _refused(owner, new)
     for memory in new:
         repair_row(memory)
     with transaction.atomic():
@@ -125,10 +131,22 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
                 memory.is_covered = memory.is_replaced = True
         known = writes.known(owner, [memory.memory_id for memory in new])
         new = [memory for memory in new if memory.memory_id not in known]
-        writes.insert(owner, new)
-        writes.hold_deletions(owner, new)
-        sources.hold_repetitions(session, new)
+        kept = [memory for memory in new if memory.memory_id not in refused]
+        writes.insert(owner, kept)
+        writes.hold_deletions(owner, kept)
+        sources.hold_repetitions(session, kept)
+        writes.insert_unindexed(memory for memory in new if memory.memory_id in refused)
     return len(new)
+
+
+def _refused(owner: Owner, new: Sequence[Memory]) -> set[str]:
+    """Purge what the person's controls refuse of new copies, and return its ids."""
+    said = [(memory.text, memory.created_at_ms) for memory in new]
+    places = admission.refused_derived(owner.user_pk, said, ask_seconds=topic_model.SECONDS)
+    for memory in (new[place] for place in places):
+        memory.text, memory.original_text, memory.payload = "", "", {}
+        memory.state, memory.state_since = State.PURGED, timezone.now()
+    return {new[place].memory_id for place in places}
 
 
 def _record(owner: Owner, name: str) -> bool:

@@ -13,9 +13,9 @@ from django.conf import settings
 from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 
 from remote.models import OutboxEntry, Resend
-from store import derived_memories, sessions, states, writes
+from store import admission, derived_memories, sessions, states, writes
 from store.ledger import Override, Tombstone
-from store.models import Memory, Session, State, owned_by, owner_columns
+from store.models import IS_PURGED, Memory, Session, State, owned_by, owner_columns
 from store.text.matching import MIN_OVERLAP, Text
 from store.types import Hit, Owner
 
@@ -106,19 +106,33 @@ def hold_repetitions(session: Session, new: Sequence[Memory]) -> None:
 
 
 def not_shown(owner: Owner, hits: Collection[Hit]) -> set[str]:
-    """Return the ids of a remote's episodes that must not be shown.
+    """Return the ids of a remote's hits that must not be shown.
 
-    These are memories without a copy, which may be derived again from deleted or edited ones, and memories whose ids
-    are those of another remote's. One SQL statement, and two if a copy is missing.
+    These are purged ones, memories without a copy that may be derived again from deleted or edited ones, or that the
+    person's controls refuse, and memories whose ids are those of another remote's. One SQL statement, and two to five
+    more if a copy is missing.
     """
-    episodes = {hit.memory_id: hit for hit in hits if hit.memory_type == "episode"}
-    if not episodes:
-        return set()
-    copies = Memory.objects.filter(owned_by(owner), memory_id__in=episodes, origin=Memory.Origin.REMOTE)
-    found = copies.annotate(is_ours=Q(Q(batch_id="") | is_of_remote())).values_list("memory_id", "is_ours")
-    is_ours = dict(found)
-    missing = {name: hit for name, hit in episodes.items() if name not in is_ours}
-    return {name for name, ours in is_ours.items() if not ours} | _repeated(owner, missing)
+    episodes = [hit.memory_id for hit in hits if hit.memory_type == "episode"]
+    is_ours: dict[str, bool] = {}
+    if episodes:
+        copies = Memory.objects.filter(owned_by(owner), memory_id__in=episodes, origin=Memory.Origin.REMOTE)
+        is_shown = Q(~IS_PURGED & (Q(batch_id="") | is_of_remote()))
+        is_ours = dict(copies.annotate(is_ours=is_shown).values_list("memory_id", "is_ours"))
+    missing = {
+        hit.memory_id: hit
+        for hit in hits
+        if hit.memory_id not in is_ours and hit.memory_type != "unprocessed_message"  # a row here
+    }
+    of_sessions = {name: hit for name, hit in missing.items() if hit.memory_type == "episode"}
+    others = {name for name, ours in is_ours.items() if not ours}
+    return others | _repeated(owner, of_sessions) | _refused(owner, list(missing.values()))
+
+
+def _refused(owner: Owner, hits: Sequence[Hit]) -> set[str]:
+    """Return the memories without a copy that the person's controls refuse. The times of profiles do not count."""
+    at = [hit.created_at_ms if hit.memory_type == "episode" else 0 for hit in hits]
+    texts = [(hit.text, at_ms) for hit, at_ms in zip(hits, at, strict=True)]
+    return {hits[place].memory_id for place in admission.refused_derived(owner.user_pk, texts)}
 
 
 def _repeated(owner: Owner, missing: Mapping[str, Hit]) -> set[str]:

@@ -148,8 +148,8 @@ def test_each_request_takes_the_same_statements(engine: AttachedEngine, stub: St
     delete(alice, *ids[:9])
     with CaptureQueriesContext(connection) as queries:
         search_all(engine, alice, top_k=4)
-    # three requests, each with: data of erased users, copies, memories of the store, decisions
-    assert len(queries) == 3 * 4
+    # three requests, each with: data of erased users, copies, controls, memories of the store, decisions
+    assert len(queries) == 3 * 5
 
 
 def test_memories_of_the_store_take_two_more_statements(engine: AttachedEngine, alice: Person) -> None:
@@ -206,8 +206,8 @@ def test_digests_are_omitted_while_a_memory_is_deleted(
     assert finds_in_digests(engine, alice, "a walnut safe") == [True, True]
 
 
-def test_a_digest_takes_two_statements(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
-    """One for data of erased users in EverOS, one for deletions and overrides."""
+def test_a_digest_takes_three_statements(engine: AttachedEngine, stub: StubUpstream, alice: Person) -> None:
+    """One for data of erased users in EverOS, one for the person's controls, one for deletions and overrides."""
     say(engine, alice)
     counts = []
     for _ in range(2):
@@ -215,7 +215,7 @@ def test_a_digest_takes_two_statements(engine: AttachedEngine, stub: StubUpstrea
             search_all(engine, alice)
         counts.append(len(queries))
         add_digests(stub, alice, "a walnut safe and its tea")
-    assert counts == [7, 9]
+    assert counts == [7, 10]
 
 
 def test_digests_are_omitted_while_a_session_is_deleted(
