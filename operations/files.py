@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import IO, Final
 from uuid import UUID
 
+from django.db.models import Exists
+
 from accounts.models import MemoryUser
 from core.persistence.file_keys import FileKey, file_key, is_key
 from core.persistence.files import stored_files, temporary_file
@@ -20,11 +22,16 @@ ARCHIVES: Final = ".archives"
 ARCHIVE_LIFETIME: Final = timedelta(days=1)
 
 
-def of_rows(user: MemoryUser) -> list[FileKey]:
-    """Return the files that a user's rows refer to: uploads, also those in the trash, and files in messages."""
+def of_rows(user: MemoryUser, *, left_out: Exists | None = None) -> list[FileKey]:
+    """Return the files that a user's rows refer to: uploads, also those in the trash, and files in messages.
+
+    `left_out` is the condition of attachments that do not count.
+    """
     uploads = Resource.objects.filter(user=user).exclude(state=State.PURGED).exclude(storage_path="")
     found = set(map(file_key, uploads.values_list("storage_path", flat=True)))
     attached = Attachment.objects.filter(user=user, source=Attachment.Source.MEMORY_ADD).exclude(sha256="")
+    if left_out is not None:
+        attached = attached.exclude(left_out)
     items = (item for message in outbox.waiting_messages(user.pk) for item in message.content)
     unconfirmed = [str(item.file) for item in items if item.file]
     return sorted(found.union(filter(is_key, [*attached.values_list("internal_uri", flat=True), *unconfirmed])))

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from accounts.audit import release
 from accounts.models import (
@@ -91,6 +91,13 @@ def change_message(row: Row, change: Change) -> Row:
     return {**row, "message": {**message, "content": changed}}  # type: ignore[dict-item]
 
 
+OF_INCOGNITO = Exists(
+    Session.objects.filter(
+        incognito_until__isnull=False,
+        **{name: OuterRef(name) for name in ("user", "app_id", "project_id", "session_id")},
+    )
+)
+"""The condition of rows that name an incognito session."""
 _SCOPED_SESSION = ("app_id", "project_id", "session_id")
 _SCOPED_MEMORY = ("app_id", "project_id", "memory_id")
 
@@ -103,7 +110,7 @@ class Table:
     `key` is the natural key among the user's rows, empty if the primary key is not generated. Fields in `left_out` are
     not exported; those in `cleared_by_purge` may be empty after a purge. An import makes rows storable if
     `is_repaired`; else one row that cannot be stored refuses its user. `change_paths` changes the paths of files in a
-    row; `allowed_paths` are those that an archive may contain.
+    row; `allowed_paths` are those that an archive may contain. Archives have no rows that are `not_archived`.
     """
 
     name: str
@@ -118,6 +125,7 @@ class Table:
     change_paths: Callable[[Row, Change], Row] = lambda row, _: row
     allowed_paths: re.Pattern[str] | None = None
     select: Callable[[str], Q] | None = None  # the condition for the rows of a user id, instead of `user`
+    not_archived: Q | Exists | None = None
     dump: Callable[[Any, Row], Row] = lambda _, row: row  # changes a row for the archive
 
     def rows(self, user: MemoryUser) -> QuerySet[Any]:
@@ -136,6 +144,7 @@ MEMORIES = Table(
     left_out=frozenset({"is_indexed", "token_count"}),
     is_repaired=True,
     cleared_by_purge=frozenset({"text"}),
+    not_archived=Q(session__incognito_until__isnull=False),
 )
 OUTBOX = Table(name="outbox", model=OutboxEntry, is_repaired=True, change_paths=change_message, allowed_paths=PACKED)
 RESENDS = Table(name="resends", model=Resend)
@@ -153,6 +162,7 @@ ATTACHMENTS = Table(
     name="attachments",
     model=Attachment,
     change_paths=lambda row, change: {**row, "internal_uri": change(row["internal_uri"])},
+    not_archived=OF_INCOGNITO,
 )
 EXTERNAL_IDS = Table(name="external_ids", model=ExternalId)
 CONTROLS: tuple[Table, ...] = (
@@ -196,13 +206,24 @@ PORTABLE: tuple[Table, ...] = (
     RESENDS,
     RESOURCES,
     ATTACHMENTS,
-    Table(name="tombstones", model=Tombstone, order=("created_at", "pk")),
-    Table(name="overrides", model=Override, order=("created_at", "pk")),
+    Table(
+        name="tombstones",
+        model=Tombstone,
+        order=("created_at", "pk"),
+        not_archived=Q(row__session__incognito_until__isnull=False),
+    ),
+    Table(
+        name="overrides",
+        model=Override,
+        order=("created_at", "pk"),
+        not_archived=Q(row__session__incognito_until__isnull=False),
+    ),
     Table(
         name="override_revisions",
         model=OverrideRevision,
         user="override__user",
         order=("override__created_at", "override_id", "number"),
+        not_archived=Q(override__row__session__incognito_until__isnull=False),
     ),
     Table(name="profiles", model=ProfileMemory, user="owner", order=("memory_type",), is_repaired=True),
     Table(

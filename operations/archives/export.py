@@ -1,4 +1,7 @@
-"""Write all data of some or all users into one archive: rows, files, decisions. See docs/operate/backup.md."""
+"""Write all data of some or all users into one archive: rows, files, decisions. See docs/operate/backup.md.
+
+Of an incognito session the archive has its id alone, which the import closes.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +24,7 @@ from operations.archives import serialization as rows
 from operations.archives.archive import Writer
 from operations.archives.deletions import sessions_of_tombstones
 from operations.commands import Report, no_report
-from operations.tables import EXPORTED, KEYS, PORTABLE, SESSIONS, Row, Table
+from operations.tables import EXPORTED, KEYS, OF_INCOGNITO, PORTABLE, SESSIONS, Row, Table
 from remote.engine_ids import unique_session_id
 from store.models import Session
 
@@ -84,7 +87,7 @@ def _write_user(writer: Writer, user: MemoryUser, tables: Iterable[Table], count
     """Write one user's rows and files; return the missing files."""
     folder = f"users/{user.pk}"
     with consistent_read():
-        stored = files.of_rows(user)
+        stored = files.of_rows(user, left_out=OF_INCOGNITO)
         for table in tables:
             counts[table.name] += writer.add_lines(f"{folder}/{table.name}.jsonl", _rows(table, user))
     missing = []

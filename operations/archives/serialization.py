@@ -44,6 +44,8 @@ def dump_rows(table: Table, user: MemoryUser) -> Iterator[Row]:
     fields = fields_of(table)
     related = [name for name, field in fields.items() if _has_natural_key(field)]
     rows = table.rows(user).select_related(*related) if related else table.rows(user)
+    if table.not_archived is not None:
+        rows = rows.exclude(table.not_archived)
     for row in rows.iterator(chunk_size=_BATCH_ROWS):
         yield dump_row(table, row)
 

@@ -160,12 +160,24 @@ def test_no_model_gets_its_messages(alice: Person) -> None:
     assert not due_extractions(timezone.now()).exists()
 
 
-def test_a_restored_archive_has_no_incognito_session(alice: Person, tmp_path: Path) -> None:
-    add(alice, f"I like {WORD}.", incognito=True)
+def test_an_archive_has_nothing_of_an_incognito_session_but_its_id(
+    alice: Person, tmp_path: Path, storage: Path
+) -> None:
+    data = base64.b64encode(WORD.encode()).decode()
+    file = {"type": "doc", "name": f"{WORD}.txt", "ext": "txt", "base64": data}
+    call(
+        alice, "post", "/memories/add", session_id=SESSION, incognito=True,
+        messages=[{"role": "user", "content": [{"type": "text", "text": f"I like {WORD}."}, file]}],
+    )  # fmt: skip
+    first, second = Memory.objects.order_by("pk")
+    call(alice, "patch", f"/memories/{first.memory_id}", override_text=f"I love {WORD}.")
+    call(alice, "delete", f"/memories/{second.memory_id}", reason=f"No {WORD}.")
     add(alice, "I like tea.", session_id="chat:open")
-    archive = str(tmp_path / "all.tar")
-    call_command("export_memory", archive, "--all", verbosity=0)
-    call_command("import_memory", archive, "--on-conflict", "replace", verbosity=0)
+    archive = tmp_path / "all.tar"
+    call_command("export_memory", str(archive), "--all", verbosity=0)
+    assert WORD.encode() not in archive.read_bytes()
+    assert b"I like tea." in archive.read_bytes()
+    call_command("import_memory", str(archive), "--on-conflict", "replace", verbosity=0)
     assert list(Memory.objects.values_list("text", flat=True)) == ["I like tea."]
     assert add(alice, "One more.", status=409)["code"] == "session_ended"
 
