@@ -19,6 +19,7 @@ from django.utils.crypto import salted_hmac
 from accounts.models import AuditDigest, AuditEvent, AuditSubject, PortalLink, Principal
 from core.ids import MAX_USER_ID_CHARS
 from core.logs import redact_text, request_id
+from core.persistence import replica
 from core.persistence.checked_rows import repair_row
 
 SAME_FOR: Final = timedelta(minutes=10)
@@ -115,7 +116,7 @@ def record(
     event = _event(actor, action, subject_id, subject_type, detail)
     if event.kind != AuditEvent.Kind.READ:
         event.user_id = user_id[:MAX_USER_ID_CHARS]
-        with transaction.atomic(savepoint=False):
+        with replica.primary(), transaction.atomic(savepoint=False):
             _save(event, names)
         return
     event.user_id = names[0][:MAX_USER_ID_CHARS] if len(names) == 1 else ""
@@ -136,7 +137,7 @@ def record_opening(
     """Record what a list that is searched while typing shows: one event for each opening, with all its users."""
     event = _event(actor, action, "", subject_type, detail)
     identity = [actor.kind, actor.name, action, opening, event.address, event.client]
-    with transaction.atomic(savepoint=False):
+    with replica.primary(), transaction.atomic(savepoint=False):
         _lock(_digest(identity))
         if not _raise_count(event, identity):
             _save(event, sorted(users))
@@ -154,7 +155,7 @@ def record_anonymous(
     Beyond `ANONYMOUS_EVENTS` in that time, all others of the action are one event without subject and source.
     """
     event = _event(actor, action, subject_id, subject_type, detail)
-    with transaction.atomic(savepoint=False):
+    with replica.primary(), transaction.atomic(savepoint=False):
         _lock(action)
         if _raise_count(event, [action, subject_id, event.detail]):
             return
@@ -232,7 +233,7 @@ def _event(
 
 def _count(event: AuditEvent, names: Collection[str], identity: Any) -> None:
     """Save an event, or raise the count of an equal one. Two or three statements, and a lock on PostgreSQL."""
-    with transaction.atomic(savepoint=False):
+    with replica.primary(), transaction.atomic(savepoint=False):
         _lock(_digest(identity))
         if not _raise_count(event, identity):
             _save(event, names)

@@ -25,7 +25,7 @@ from core.errors import Conflict, InvalidInput, Unauthenticated, existing
 from core.ids import ERASED_ID, ERASED_PREFIX, alias_of, check_user_id, user_id_form, user_of_alias
 from core.logs import are_bodies_private
 from core.messages import Translatable as _
-from core.persistence import database_errors, sql
+from core.persistence import database_errors, replica, sql
 
 logger = logging.getLogger("memory_gateway.accounts")
 
@@ -311,6 +311,7 @@ def authenticate(plaintext: str, user_id: str | None = None) -> Principal:
         record_use(UserKey.objects.filter(pk=principal.key_id))
     if is_expiry_due:
         expiry.end_due(principal.user_pk)
+        replica.note_write(replica.user_of(principal.user_pk))
     return principal
 
 

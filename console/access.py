@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import Any, Final, Literal
 
 from django.contrib import admin, messages
@@ -26,6 +27,7 @@ from console import queries
 from console.filters import Filters
 from core.errors import GatewayError, NotFound, existing
 from core.logs import request_id
+from core.persistence import replica
 from core.persistence.database_errors import database_errors
 from core.persistence.sql import fail_fast_writes
 from core.rest import Forbidden, problem_headers
@@ -83,7 +85,7 @@ def page(permission: str, *methods: str, reach: Reach = "") -> Callable[[View], 
                 with database_errors(), _short_wait(request), tenants.limited_to(limit):
                     if limit is not None:
                         _require_reachable(request, reach, kwargs)
-                    response = allowed(request, *args, **kwargs)
+                    response = _answer(request, partial(allowed, request, *args, **kwargs))
             except GatewayError as error:
                 return _error_page(request, error)
             if response.status_code != 405:
@@ -99,6 +101,13 @@ def page(permission: str, *methods: str, reach: Reach = "") -> Callable[[View], 
         return view_of_panel
 
     return decorate
+
+
+def _answer(request: HttpRequest, view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
+    """Return the view's answer, of a page that is only looked at from a replica of the database if there is one."""
+    if request.method != "GET":
+        return view()
+    return replica.read(replica.operator_of(request.user.pk), view)
 
 
 def _require_reachable(request: HttpRequest, reach: Reach, kwargs: Mapping[str, Any]) -> None:

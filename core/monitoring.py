@@ -31,6 +31,12 @@ ENGINE_SECONDS: Final = Histogram(
     buckets=_SECONDS,
     registry=REGISTRY,
 )
+REPLICA_READS: Final = Counter(
+    "memory_gateway_replica_reads",
+    "Reads that a replica may answer, by where they were done.",
+    ["source"],
+    registry=REGISTRY,
+)
 INGESTION_SECONDS: Final = Histogram(
     "memory_gateway_ingestion_seconds",
     "Time from an upload to the end of its ingestion.",

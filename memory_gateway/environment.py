@@ -277,17 +277,27 @@ class Environment:
         raw = self._values.get("DATABASE_URL", "").strip()
         if not raw:
             return _sqlite(sqlite_path)
-        try:
-            with warnings.catch_warnings(action="error", category=UserWarning):
-                config: dict[str, object] = dict(environ.Env.db_url_config(raw))
-        except (ValueError, KeyError, ImproperlyConfigured, UserWarning):
+        config = _database(raw)
+        if config is None:
             raise ImproperlyConfigured(
                 "DATABASE_URL must look like postgres://user:password@host:5432/name or sqlite:////folder/name."
-            ) from None
+            )
         engine = str(config.get("ENGINE", ""))
         if not engine.endswith((".sqlite3", ".postgresql")):
             raise ImproperlyConfigured("DATABASE_URL must start with sqlite:// or postgres://.")
         return _sqlite(self._base_dir / str(config["NAME"])) if engine.endswith(".sqlite3") else config
+
+    def replica(self, name: str, primary: Mapping[str, object]) -> dict[str, object] | None:
+        """Return Django's setting of a replica of the database, None without one."""
+        raw = self.text(name)
+        if not raw:
+            return None
+        config = _database(raw)
+        if config is None or not str(config["ENGINE"]).endswith(".postgresql"):
+            raise ImproperlyConfigured(f"{PREFIX}{name} must look like postgres://user:password@host:5432/name.")
+        if config["ENGINE"] != primary["ENGINE"]:
+            raise ImproperlyConfigured(f"{PREFIX}{name} needs a primary: set DATABASE_URL to postgres://….")
+        return config
 
     def hsts(self, name: str, default: str) -> tuple[int, bool, bool]:
         """Return seconds, subdomains and preload of a value of the header `Strict-Transport-Security`."""
@@ -403,6 +413,15 @@ def _read_env_file(path: Path) -> dict[str, str]:
     reader: Any = type("EnvFile", (environ.Env,), {"ENVIRON": values})
     reader.read_env(io.StringIO(text))
     return values
+
+
+def _database(url: str) -> dict[str, object] | None:
+    """Return Django's setting of a database by its address, None for one that cannot be read."""
+    try:
+        with warnings.catch_warnings(action="error", category=UserWarning):
+            return dict(environ.Env.db_url_config(url))
+    except (ValueError, KeyError, ImproperlyConfigured, UserWarning):
+        return None
 
 
 def _sqlite(path: Path) -> dict[str, object]:

@@ -22,7 +22,7 @@ from rest_framework.views import APIView
 from accounts.api import limits
 from accounts.api.openapi import success
 from core.errors import StorageUnavailable
-from core.persistence import database_errors, files
+from core.persistence import database_errors, files, replica
 from engines.registry import get_engine
 from remote import outbox
 from remote.outbox import Backlog
@@ -126,6 +126,8 @@ def problems() -> Iterator[str]:
     yield from filter(None, full)
     if files.has_write_failed_lately() and not any(full):
         yield "A write to disk failed within the last minute: a quota or limit may be exhausted."
+    if left := replica.problem():
+        yield left
     if (counter := limits.shared_counter()) and not counter.answers():
         yield "Redis does not answer: each process counts requests alone."
     try:

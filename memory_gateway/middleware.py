@@ -7,7 +7,7 @@ import logging
 import re
 import time
 import zoneinfo
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -44,7 +44,7 @@ from core import monitoring
 from core.errors import BadRequest, GatewayError
 from core.logs import are_bodies_private, choose_request_id, request_id
 from core.messages import Translatable as _
-from core.persistence import database_errors
+from core.persistence import database_errors, replica
 from core.persistence.sql import fail_fast_writes
 from core.rest import (
     PROBLEM_CONTENT_TYPE,
@@ -215,6 +215,27 @@ class TenantMiddleware(_PagesOnly):
 
 class MessageMiddleware(_PagesOnly, messages.MessageMiddleware):
     pass
+
+
+class ReplicaMiddleware(MiddlewareMixin):
+    """Remember what a caller has seen of the primary, so that later reads on a replica are as new."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if replica.is_configured() and not replica.is_read(request.resolver_match, request.method or ""):
+            for caller in _callers(request):
+                replica.note_write(caller)
+        return response
+
+
+def _callers(request: HttpRequest) -> Iterator[str]:
+    """Yield the callers whom a request is of. Nothing is read for it."""
+    user = getattr(request, "user", None)
+    if type(user) is Principal:
+        yield replica.user_of(user.user_pk)
+    elif (link := getattr(request, "link", None)) is not None:
+        yield replica.user_of(link.user_id)
+    elif user is not None and request.method not in _SAFE_METHODS and user.is_authenticated:
+        yield replica.operator_of(user.pk)
 
 
 class PolicyMiddleware(CSPMiddleware):

@@ -174,15 +174,24 @@ def own_temporary_folder() -> Path:
     return folder
 
 
-def require_safe_database(database: Mapping[str, object], private_hosts: Sequence[str]) -> None:
+def require_safe_database(name: str, database: Mapping[str, object], private_hosts: Sequence[str]) -> None:
     """Check that a database on another machine uses TLS: the default `sslmode` "prefer" falls back to plain text."""
     host, options = str(database.get("HOST") or ""), database.get("OPTIONS")
     is_local = not host or host.startswith("/") or is_loopback(host) or host in private_hosts
     mode = options.get("sslmode") if isinstance(options, Mapping) else None
     if not is_local and mode not in _SAFE_SSL_MODES:
         raise ImproperlyConfigured(
-            f"DATABASE_URL must end in ?sslmode=require (or verify-full), or {PREFIX}ALLOWED_PRIVATE_HOSTS must list "
+            f"{name} must end in ?sslmode=require (or verify-full), or {PREFIX}ALLOWED_PRIVATE_HOSTS must list "
             "its host."
+        )
+
+
+def require_shared_positions(*, has_replica: bool, redis_url: str) -> None:
+    """Check that several processes know of each other's writes before they read a replica."""
+    if has_replica and not redis_url:
+        raise ImproperlyConfigured(
+            f"{PREFIX}READ_DATABASE_URL needs {PREFIX}REDIS_URL with several processes: a user whose requests reach "
+            "two of them could miss the own last write."
         )
 
 

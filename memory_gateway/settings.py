@@ -115,8 +115,9 @@ MEMORY_GATEWAY_LOG_BODIES = env.boolean("LOG_BODIES", MEMORY_GATEWAY_PROFILE == 
 
 IS_PRODUCTION = MEMORY_GATEWAY_PROFILE == "production"
 env.names.update({"MEMORY_GATEWAY_NO_WORKER", "MEMORY_GATEWAY_WORKER"})  # set by `serve` for its processes
-env.refuse_unknown()
 _database = env.database(MEMORY_GATEWAY_DB_PATH)
+_replica = env.replica("READ_DATABASE_URL", _database)
+env.refuse_unknown()
 _is_sqlite = str(_database["ENGINE"]).endswith("sqlite3")
 _database_file = Path(str(_database["NAME"])) if _is_sqlite else MEMORY_GATEWAY_DB_PATH
 os.umask(0o077)  # database, journals and stored files are private to the gateway's user
@@ -176,7 +177,9 @@ if IS_PRODUCTION:
     for _kind, _endpoint in MEMORY_GATEWAY_MODELS.items():
         if not _endpoint.folder:
             safety.require_tls(f"MODELS ({_kind})", _endpoint.base_url, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
-    safety.require_safe_database(_database, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
+    safety.require_safe_database("DATABASE_URL", _database, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
+    if _replica:
+        safety.require_safe_database("MEMORY_GATEWAY_READ_DATABASE_URL", _replica, MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS)
     safety.require_no_reload(MEMORY_GATEWAY_RELOAD)
     for _path in filter(None, (env.env_file, _database_file, MEMORY_GATEWAY_STORAGE_DIR)):
         safety.require_private(_path)
@@ -240,6 +243,7 @@ MIDDLEWARE = [
     "memory_gateway.middleware.ExpiryMiddleware",
     "memory_gateway.middleware.TenantMiddleware",
     "memory_gateway.middleware.MessageMiddleware",
+    "memory_gateway.middleware.ReplicaMiddleware",
 ]
 ROOT_URLCONF = "memory_gateway.urls"
 WSGI_APPLICATION = "memory_gateway.server.wsgi.application"
@@ -288,6 +292,9 @@ CACHES = {
     }
 }
 DATABASES = {"default": {**_database, "CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}}
+if _replica:  # `core.persistence.replica` asks it before each use
+    _replica["OPTIONS"] = {"connect_timeout": 2, **cast("dict[str, object]", _replica.get("OPTIONS", {}))}
+    DATABASES["replica"] = {**_replica, "CONN_MAX_AGE": None, "TEST": {"MIRROR": "default"}}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_PASSWORD_VALIDATORS = [

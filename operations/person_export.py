@@ -7,7 +7,7 @@ uploaded files under their names. `operations.archives` moves users between gate
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Final, NamedTuple, Self
@@ -79,7 +79,7 @@ class Words(NamedTuple):
         )
 
 
-def export(user: MemoryUser, words: Words) -> Iterator[bytes]:
+def export(user: MemoryUser, words: Words) -> Generator[bytes]:
     """Yield the parts of the archive. Reads rows in batches and files in chunks: memory use does not grow with them.
 
     Purged memories and files are not in it; expired and deleted ones say so in `state`. Files that cannot be found are

@@ -22,6 +22,7 @@ from core import rest
 from core.errors import BadRequest, InvalidInput, Unauthenticated
 from core.ids import user_id_form
 from core.messages import Translatable as _
+from core.persistence import replica
 
 # Views parse these bodies completely. A multipart body is read for credentials only without a header.
 _SMALL_BODIES = ("application/json", "application/x-www-form-urlencoded")
@@ -88,6 +89,14 @@ def is_provisioning_token(presented: str | None) -> bool:
 def caller(request: Request) -> Principal:
     """Return the caller, in a view whose authentication is `UserKeyAuthentication`."""
     return cast("Principal", request.user)
+
+
+def _replica_caller(_view: Any, request: Request, *_args: Any, **_kwargs: Any) -> str:
+    return replica.user_of(caller(request).user_pk)
+
+
+reads = replica.reads(_replica_caller)
+"""Decorate a method of a view that only reads: it may be answered by a replica of the database."""
 
 
 def address_of(request: Request | HttpRequest) -> str:

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
-from accounts.api.authentication import caller
+from accounts.api.authentication import caller, reads
 from accounts.api.openapi import RequiredBodies, problems, request_body, success
 from accounts.api.schemas import ScopedBody
 from accounts.audit import Actor
@@ -81,6 +81,7 @@ class ContextViewSet(ViewSet):
         request=request_body(ContextBody),
         responses={200: success(PromptContext, "The context."), **problems(413, 422, 502)},
     )
+    @reads
     def make(self, request: Request) -> Response:
         """Make what an agent's prompt should hold: the profile, the facts, and the memories that fit a query."""
         body = parse(ContextBody, request.data)

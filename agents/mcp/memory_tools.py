@@ -23,6 +23,7 @@ from agents.tools.time_arguments import AsOf, Expires, Since, Until, as_of_time,
 from core import pagination, readable
 from core.errors import InvalidInput, NotFound
 from core.messages import Translatable as _
+from core.persistence import replica
 from core.rest import WHOLE
 from core.shapes import shared
 from core.storable import check_text
@@ -172,7 +173,7 @@ def list_memories(caller: Caller, arguments: ListArguments) -> Result:
         is_deleted=arguments.deleted,
         after=position_of(arguments.cursor),
     )
-    page = get_engine().list(caller.owner, request)
+    page = replica.read(replica.user_of(caller.owner.user_pk), lambda: get_engine().list(caller.owner, request))
     if not page.memories:
         return result("There are no such memories.", memories=[], next_cursor=None)
     listed = budget.listed([_listed(memory) for memory in page.memories], max_tokens=arguments.max_tokens)

@@ -21,6 +21,7 @@ from agents.tools.recall import recall
 from agents.tools.results import Result, with_notes
 from agents.tools.store import store
 from core.errors import NotFound
+from core.persistence import replica
 
 __all__ = ["DEFAULT_AGENT", "PERMISSIONS", "TOOLS", "Caller", "Tool", "invoke", "warnings"]
 
@@ -64,7 +65,10 @@ def invoke(caller: Caller, name: str, arguments: Mapping[str, Any], tools: Mappi
         caller.require(PERMISSIONS[name])
     scopes.require(caller.scopes, tool.scope)
     given = read(tool.arguments, arguments)
-    return with_notes(given.notes, tool.run(caller, given))
+    done = tool.run(caller, given)
+    if tool.scope != scopes.SEARCH:
+        replica.note_write(replica.user_of(caller.owner.user_pk))
+    return with_notes(given.notes, done)
 
 
 def warnings(name: str, call: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
 from accounts import profile_entries
-from accounts.api.authentication import caller
+from accounts.api.authentication import caller, reads
 from accounts.api.idempotency import idempotent
 from accounts.api.openapi import (
     NOT_MODIFIED,
@@ -196,6 +196,7 @@ class MemoryViewSet(ViewSet):
             **problems(413, 422, 502),
         },
     )
+    @reads
     def search(self, request: Request) -> Response:
         """Search the caller's memories in one or several search scopes. Deleted memories are never returned."""
         body = parse(search_schemas.SearchBody, request.data)
@@ -233,6 +234,7 @@ class MemoryViewSet(ViewSet):
         parameters=query_parameters(schemas.MemoryListQuery),
         responses={200: success(schemas.MemoryPage, "A page of memories, newest first."), **problems(422)},
     )
+    @reads
     def list_memories(self, request: Request) -> Response:
         """List the memories of a scope, without deleted ones."""
         query = parse_query(schemas.MemoryListQuery, request)
@@ -416,6 +418,7 @@ class MemoryViewSet(ViewSet):
         parameters=query_parameters(schemas.PageQuery),
         responses={200: success(schemas.TrashPage, "A page of the trash, newest deletion first."), **problems(422)},
     )
+    @reads
     def list_trash(self, request: Request) -> Response:
         """List the deletions of a scope that can be undone."""
         query = parse_query(schemas.PageQuery, request)
@@ -611,6 +614,7 @@ class SessionViewSet(ViewSet):
         parameters=query_parameters(schemas.SessionListQuery),
         responses={200: success(schemas.SessionPage, "A page of sessions, newest first."), **problems(422)},
     )
+    @reads
     def list_sessions(self, request: Request) -> Response:
         """List the sessions of a scope, or those in its trash."""
         query = parse_query(schemas.SessionListQuery, request)

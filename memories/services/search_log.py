@@ -23,6 +23,7 @@ from django.utils import timezone
 from accounts.controls import Never, never_by_user, paused_users
 from accounts.models import MemoryUser
 from core.logs import redact_text, request_id
+from core.persistence import replica
 from memories import queries
 from memories.models import LoggedSearch, SearchCount
 from memories.services.scoped_hits import SCOPES, ScopedHit, SearchCommand
@@ -74,7 +75,7 @@ _writing = threading.Lock()
 def logged_search(owner: Owner, command: SearchCommand, *, interface: Interface) -> SearchAnswer:
     """Search as `search` does and log it, unless the log is off. Failed searches are not logged."""
     started = time.perf_counter()
-    answer = search(owner, command)
+    answer = replica.read(replica.user_of(owner.user_pk), lambda: search(owner, command))
     # Beyond the limit, the database has not accepted writes for long: the newest searches are left out.
     if settings.MEMORY_GATEWAY_SEARCH_LOG_DAYS and len(_pending) < _MAX_PENDING:
         ms = (time.perf_counter() - started) * 1000

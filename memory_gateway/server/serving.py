@@ -27,10 +27,15 @@ from agents.rpc.connection_limits import MAX_MESSAGE_BYTES
 from core.errors import GatewayError
 from core.messages import MANAGE
 from core.network.url_policy import is_loopback
-from core.persistence import database_errors
+from core.persistence import database_errors, replica
 from core.persistence.sql import has_tables
 from engines.registry import get_engine
-from memory_gateway.safety import require_known_migrations, require_no_reload, require_safe_local
+from memory_gateway.safety import (
+    require_known_migrations,
+    require_no_reload,
+    require_safe_local,
+    require_shared_positions,
+)
 from memory_gateway.server.bounds import (
     FEW_CONNECTIONS,
     MAX_HEAD_BYTES,
@@ -98,6 +103,8 @@ def _require_safe(plan: Plan) -> None:
         )
     if not plan.runs_tasks:
         require_shared_database("serve --no-worker")
+    if plan.workers > 1 or not plan.runs_tasks:
+        require_shared_positions(has_replica=replica.is_configured(), redis_url=settings.MEMORY_GATEWAY_REDIS_URL)
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from core.errors import InvalidInput, NotFound
 from core.ids import user_id_form
 from core.localization import language_headers, language_of
 from core.messages import Translatable as _
+from core.persistence import replica
 from core.readable import moment
 from core.rest import parse, parse_query
 from core.times import isoformat
@@ -248,7 +249,7 @@ class PersonViewSet(ViewSet):
         with translation.override(language):
             words = Words.now(user.user_id)
         headers = {"Content-Disposition": 'attachment; filename="memories.zip"', **_EXPORT_HEADERS}
-        parts = person_export.export(user, words)
+        parts = replica.stream(replica.user_of(user.pk), person_export.export(user, words))
         headers |= language_headers(language)
         return StreamingHttpResponse(parts, content_type="application/zip", headers=headers)
 

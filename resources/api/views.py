@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import ViewSet
 
-from accounts.api.authentication import bearer, caller, check_credentials
+from accounts.api.authentication import bearer, caller, check_credentials, reads
 from accounts.api.idempotency import idempotent
 from accounts.api.openapi import (
     NOT_MODIFIED,
@@ -124,6 +124,7 @@ class ResourceViewSet(ViewSet):
         parameters=query_parameters(schemas.ListQuery),
         responses={200: success(schemas.ResourcePage, "The resources, newest first."), **problems(422)},
     )
+    @reads
     def list_resources(self, request: Request) -> Response:
         """List the caller's resources, or those in the trash."""
         query = parse_query(schemas.ListQuery, request)

@@ -17,6 +17,7 @@ from core.background.tasks import enqueue
 from core.crypto import Purpose, Undecryptable
 from core.events import EventType, publish
 from core.monitoring import INGESTION_SECONDS
+from core.persistence import replica
 from documents.reading import Reading
 from resources import queries
 from resources.models import UNFINISHED, Resource
@@ -126,6 +127,8 @@ def settle(resource: Resource, outcome: Outcome, now: datetime) -> bool:
         if is_settled and outcome.retry_at is None:
             _publish_status(resource, outcome.status)
             INGESTION_SECONDS.labels(outcome.status).observe((now - resource.created_at).total_seconds())
+    if is_settled:
+        replica.note_write(replica.user_of(resource.user_id))
     return is_settled
 
 

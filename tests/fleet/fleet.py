@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlsplit
 import boto3
 import psycopg
 from moto.server import ThreadedMotoServer
+from psycopg import sql
 
 from tests.forked import HOST_NAME
 from tests.server import RunningServer, RunningWorker, free_port, own_database, server_environment, wait_until
@@ -93,6 +94,14 @@ class Program:
     def kill(self) -> None:
         self._end(signal.SIGKILL)
 
+    def _signal_all(self, number: signal.Signals) -> None:
+        """Send a signal to the process and its children, whichever group they are in."""
+        assert self._process is not None
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        for pid in (self._process.pid, *map(int, children)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def _end(self, number: signal.Signals) -> None:
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -101,23 +110,50 @@ class Program:
 
 
 class Cluster(Program):
-    """A PostgreSQL server of one test, which `kill` stops as a crash would: the next start recovers from its log."""
+    """A PostgreSQL server of one test, which `kill` stops as a crash would: the next start recovers from its log.
 
-    def __init__(self, folder: Path) -> None:
-        self._port, data = free_port(), folder_of_nobody() / "postgres"
-        self.url = f"postgres://postgres@127.0.0.1:{self._port}/postgres"
-        create = [*AS_NOBODY, program("initdb"), "--username=postgres", "--auth=trust", "--encoding=UTF8", str(data)]
-        subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
-        options = ["-p", str(self._port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
-        command = [*AS_NOBODY, program("postgres"), "-D", str(data), *options, "-c", "max_connections=200"]
+    With a `primary` it is a replica of it by streaming, copied at the first start.
+    """
+
+    def __init__(self, folder: Path, *, primary: Cluster | None = None) -> None:
+        self.port, self._data, self._primary = free_port(), folder_of_nobody() / "postgres", primary
+        self.url = f"postgres://postgres@127.0.0.1:{self.port}/postgres"
+        options = ["-p", str(self.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
+        command = [*AS_NOBODY, program("postgres"), "-D", str(self._data), *options, "-c", "max_connections=200"]
         super().__init__(command, folder)
 
     def start(self) -> None:
+        if not self._data.exists():
+            self._create()
         super().start()
         wait_until(self._answers, START_SECONDS)
 
+    def _create(self) -> None:
+        create = ["initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "-D", str(self._data)]
+        if self._primary:
+            source = ["--host=127.0.0.1", "--username=postgres", f"--port={self._primary.port}"]
+            create = ["pg_basebackup", *source, "--write-recovery-conf", "--checkpoint=fast", "-D", str(self._data)]
+        subprocess.run([*AS_NOBODY, program(create[0]), *create[1:]], check=True, stdout=subprocess.DEVNULL)
+
     def kill(self) -> None:
         self._end(signal.SIGQUIT)
+
+    def suspend(self) -> None:
+        """Let it answer nothing, with its connections open, until `resume`."""
+        self._signal_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal_all(signal.SIGCONT)
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.url) as connection:
+            return connection.execute(sql.SQL(statement)).fetchall()
+
+    def promote(self) -> None:
+        """Make a primary of a replica."""
+        subprocess.run(
+            [*AS_NOBODY, program("pg_ctl"), "-D", str(self._data), "promote"], check=True, stdout=subprocess.DEVNULL
+        )
 
     def _answers(self) -> bool:
         try:
@@ -153,8 +189,11 @@ class Gateway(RunningServer):
 class Fleet(RunningServer):
     """All processes together, used like one server: `url` is the balancer's, `log` that of all gateways."""
 
-    def __init__(self, folder: Path, *, cluster: Cluster | None = None, **env: str) -> None:
+    def __init__(
+        self, folder: Path, *, cluster: Cluster | None = None, replica: Cluster | None = None, **env: str
+    ) -> None:
         direct = cluster.url if cluster else own_database(folder)
+        self.replica = replica
         self._bucket = f"fleet-{secrets.token_hex(4)}"  # stand-in stores of one process share their buckets
         self.balancer_port, self.pooler_port, self.redis_port = free_port(), free_port(), free_port()
         self._files_port = free_port()
@@ -170,6 +209,7 @@ class Fleet(RunningServer):
             MEMORY_GATEWAY_REDIS_URL=f"redis://127.0.0.1:{self.redis_port}/0",
             MEMORY_GATEWAY_SECRET_KEY="of-the-fleet-" * 6,
             MEMORY_GATEWAY_TRUSTED_PROXIES="127.0.0.1",
+            MEMORY_GATEWAY_READ_DATABASE_URL=replica.url if replica else "",
             **{"MEMORY_GATEWAY_LOG_BODIES": "false", **env},  # as in production
         )
         del common["MEMORY_GATEWAY_STORAGE_DIR"]
@@ -184,6 +224,7 @@ class Fleet(RunningServer):
         ]
         self.workers: list[RunningWorker] = []
         self.programs: dict[str, Program] = {"postgres": cluster} if cluster else {}
+        self.programs |= {"replica": replica} if replica else {}
         self.programs |= {
             "redis-server": self._redis(),
             "pgbouncer": self._pooler(),
@@ -211,6 +252,13 @@ class Fleet(RunningServer):
     def _redis(self) -> Program:
         options = ["--port", str(self.redis_port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.data_dir)]
         return Program(["redis-server", *options], self.data_dir)
+
+    def point_pooler_to(self, cluster: Cluster) -> None:
+        """Let the pooler begin again with another primary."""
+        self.programs["pgbouncer"].kill()
+        self.env["DATABASE_URL"] = cluster.url
+        self.programs["pgbouncer"] = self._pooler()
+        self.programs["pgbouncer"].start()
 
     def _pooler(self) -> Program:
         url = urlsplit(self.env["DATABASE_URL"])
@@ -286,11 +334,15 @@ class Fleet(RunningServer):
 
 
 @contextlib.contextmanager
-def running_fleet(folder: Path, *, has_own_cluster: bool = False, **env: str) -> Iterator[Fleet]:
-    """A fleet that answers, if wanted with its own PostgreSQL; ended and cleared away afterwards."""
+def running_fleet(
+    folder: Path, *, has_own_cluster: bool = False, has_replica: bool = False, **env: str
+) -> Iterator[Fleet]:
+    """A fleet that answers, if wanted with its own PostgreSQL and a replica; ended and cleared away afterwards."""
     data_dir = folder / "fleet"
     data_dir.mkdir(parents=True)
-    fleet = Fleet(data_dir, cluster=Cluster(data_dir) if has_own_cluster else None, **env)
+    cluster = Cluster(data_dir) if has_own_cluster else None
+    replica = Cluster(data_dir, primary=cluster) if has_replica else None
+    fleet = Fleet(data_dir, cluster=cluster, replica=replica, **env)
     try:
         fleet.start()
         yield fleet

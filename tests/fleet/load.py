@@ -39,6 +39,7 @@ class Load:
         self.violations: list[str] = []
         self.answers: Counter[str] = Counter()
         self.longest_seconds = 0.0
+        self.own_reads = 0
         self._server = server
         self._is_ending = threading.Event()
         self._lock = threading.Lock()
@@ -89,6 +90,8 @@ class Load:
         if answer is not None:
             files[marker] = answer.json()["resource_id"]
             self.stored[marker] = person
+            if answer.json()["status"] == "extracted":
+                self._read_own(person, marker)
 
     def _add(self, person: RemotePerson) -> None:
         marker = f"message{secrets.token_hex(8)}"
@@ -97,7 +100,15 @@ class Load:
         add = {**session, "messages": [message]}
         if self._written(lambda **key: self._post(person, "/memories/add", add, **key)) is not None:
             self.stored[marker] = person
+            self._read_own(person, marker)
             self._call(lambda: self._post(person, "/memories/flush", session))
+
+    def _read_own(self, person: RemotePerson, marker: str) -> None:
+        """Search for what was just acknowledged, at whichever gateway answers."""
+        found = self.texts(person, marker)
+        self.own_reads += found is not None
+        if found == []:
+            self._note(f"{marker} was acknowledged and not found")
 
     def _delete(self, person: RemotePerson, files: dict[str, str]) -> None:
         marker, resource_id = files.popitem()

@@ -1,4 +1,4 @@
-"""Mixed load on a fleet whose processes are killed and whose services go away loses and doubles nothing."""
+"""Mixed load on a fleet with a read replica, whose processes are killed and whose services go away, loses nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fleet.load import Load
 from tests.resources.people import RemotePerson
 from tests.server import wait_until
 
-MISSING = missing_programs("initdb", "postgres")
+MISSING = missing_programs("initdb", "postgres", "pg_basebackup")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=f"missing programs: {MISSING}")]
 SEED = 7
 BACK_SECONDS = 10.0
@@ -42,7 +42,7 @@ def run(
 ) -> None:
     """Put load on a fleet during the kills. `outages` are services and seconds by the number of the kill before."""
     rng, back = random.Random(SEED), {}
-    with running_fleet(folder, has_own_cluster=True) as fleet:
+    with running_fleet(folder, has_own_cluster=True, has_replica=True) as fleet:
         probe, load = RemotePerson.create(fleet, "probe"), Load(fleet, users, SEED)
         load.start()
         for number in range(kills):
@@ -56,15 +56,19 @@ def run(
             time.sleep(max(0.0, next_at - time.monotonic()))
         load.stop()
         settle_and_check(fleet, load)
-        print(f"{len(load.stored)} stored, {len(load.deleted)} deleted, {dict(load.answers)}, back: {back}")  # noqa: T201
+        counts = f"{len(load.stored)} stored, {len(load.deleted)} deleted, {load.own_reads} own reads"
+        print(f"{counts}, {dict(load.answers)}, back: {back}")  # noqa: T201
     assert len(load.stored) > kills
     assert max(back.values(), default=0) <= BACK_SECONDS, back
 
 
 def kill_one(fleet: Fleet, rng: random.Random) -> None:
-    """Kill a gateway or a worker and start it again."""
-    number = rng.randrange(GATEWAYS + WORKERS)
-    if number < GATEWAYS:
+    """Kill a gateway, a worker or the replica and start it again."""
+    number = rng.randrange(GATEWAYS + WORKERS + 1)
+    if number == GATEWAYS + WORKERS:
+        with fleet.away("replica"):
+            pass
+    elif number < GATEWAYS:
         fleet.gateways[number].kill()
         fleet.gateways[number].start()
     else:

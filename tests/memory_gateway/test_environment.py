@@ -83,6 +83,10 @@ UNSAFE_PRODUCTION = {
         "MEMORY_GATEWAY_MODELS (vision) must use https, or MEMORY_GATEWAY_ALLOWED_PRIVATE_HOSTS must list its host.",
     ),
     "plain database": ({"DATABASE_URL": "postgres://a:b@db.internal:5432/memory"}, "sslmode=require"),
+    "plain replica": (
+        {"DATABASE_URL": "postgres:///memory", "MEMORY_GATEWAY_READ_DATABASE_URL": "postgres://a:b@db.internal/memory"},
+        "READ_DATABASE_URL must end in ?sslmode=require",
+    ),
     "plain Redis": ({"MEMORY_GATEWAY_REDIS_URL": "redis://redis.internal:6379"}, "REDIS_URL must use rediss"),
     "plain provider": (
         {
@@ -300,6 +304,14 @@ UNSAFE_ANYWHERE = {
         {"MEMORY_GATEWAY_STORAGE_DIR": "/etc/passwd"},
         "MEMORY_GATEWAY_STORAGE_DIR must be a folder: /etc/passwd is a file.",
     ),
+    "a replica without a primary": (
+        {"MEMORY_GATEWAY_READ_DATABASE_URL": "postgres://a@127.0.0.1/memory"},
+        "READ_DATABASE_URL needs a primary: set DATABASE_URL",
+    ),
+    "a replica of another kind": (
+        {"MEMORY_GATEWAY_READ_DATABASE_URL": "sqlite:////replica"},
+        "READ_DATABASE_URL must look like postgres://",
+    ),
     "no kind of database": ({"DATABASE_URL": "garbage"}, "DATABASE_URL must look like postgres://"),
     "a file on a host": ({"DATABASE_URL": "sqlite://data/own.sqlite3"}, "or sqlite:////folder/name."),
     "another kind of database": ({"DATABASE_URL": "mysql://a:b@127.0.0.1/memory"}, "sqlite:// or postgres://"),
@@ -351,6 +363,13 @@ def test_a_setting_that_needs_an_absent_package_is_refused() -> None:
         ImproperlyConfigured, match=r"REDIS_URL needs the package absent: install memory-gateway\[redis\]"
     ):
         safety.require_extra("redis", "absent", setting="REDIS_URL", value="redis://127.0.0.1")
+
+
+def test_several_processes_read_a_replica_only_with_redis(tmp_path: Path) -> None:
+    env = {"DATABASE_URL": "postgres:///a", "MEMORY_GATEWAY_READ_DATABASE_URL": "postgres:///b"}
+    result = manage(tmp_path, "serve", "--workers", "2", **env)
+    assert "MEMORY_GATEWAY_READ_DATABASE_URL needs MEMORY_GATEWAY_REDIS_URL with several processes" in result.stderr
+    assert result.returncode != 0
 
 
 def test_serving_is_refused_with_the_same_sentence(tmp_path: Path) -> None:
@@ -553,7 +572,7 @@ def test_loopback_differs_from_the_rest(host: str, is_loopback: bool) -> None:
 )
 def test_a_database_is_reached_safely(tmp_path: Path, url: str, private_hosts: list[str]) -> None:
     database = Environment({"DATABASE_URL": url}, tmp_path).database(tmp_path / "x")
-    safety.require_safe_database(database, private_hosts)
+    safety.require_safe_database("DATABASE_URL", database, private_hosts)
 
 
 # --- the example of the settings --------------------------------------------------------------------------------------
