@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import StringIO
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from django.db.models import F
 from accounts.audit import Actor
 from engines.embedded.engine import EmbeddedEngine
 from operations import erase
+from operations.archives.export import export
+from operations.archives.import_ import import_archive
 from store import derived, writes
 from store.index import fact_pages, keyword, rewriting, schema
 from store.models import (
@@ -35,7 +38,7 @@ from store.table import MemoryTable
 from store.text.tokens import TOKENIZER_VERSION, Tokens, read
 from store.types import ListRequest, Owner, SearchRequest, Wording
 from store.vectors import fill
-from tests.conftest import Person
+from tests.conftest import Person, make_person
 from tests.store.conftest import remember, search, text_message
 from tests.store.index_state import assert_consistent, entries_of
 from tests.store.test_vectors import stub as embeddings_stub
@@ -429,10 +432,21 @@ def wrong_stores(owners: list[Owner]) -> set[str]:
 
 @pytest.mark.parametrize("changes", [60, pytest.param(10_000, marks=pytest.mark.torture)])
 def test_no_fault_is_found_after_random_changes(
-    engine: EmbeddedEngine, alice: Person, bob: Person, changes: int
+    engine: EmbeddedEngine, alice: Person, bob: Person, changes: int, storage: Path, tmp_path: Path
 ) -> None:
+    """Among them an import, an erasure, and an upgrade of the tokenizer with its rebuild."""
     chance = random.Random(5)
     for number in range(changes):
+        if number == changes // 4:
+            export([alice.user_pk], tmp_path / "alice.tar", actor=Actor.system("test"))
+            import_archive(tmp_path / "alice.tar", on_conflict="replace", actor=Actor.system("test"))
+        elif number == changes // 2:
+            erase.erase(bob.user_pk, actor=Actor.system("test"))
+            bob = make_person("bob-again")
+        elif number == changes * 3 // 4:
+            with other_version():
+                remember(engine, alice.owner, "a late payment", session="chat:old")
+            run()
         person = chance.choice((alice, bob))
         name = f"chat:{number // 3}"
         choice = chance.random()
