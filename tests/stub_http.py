@@ -8,10 +8,12 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+import pytest
 
 Respond = Callable[[str, Mapping[str, str], Any], tuple[int | str, bytes]]
 
@@ -24,6 +26,12 @@ WIRE = (
     "redirect", "large", "bomb",
 )  # fmt: skip
 """The faults that `respond` can name instead of a status."""
+OF_EACH_KIND = frozenset({503, 429, 400, "refused", "reset within", "half JSON", "few", "NaN", "no choices", "cut"})
+
+
+def cases(faults: Iterable[int | str]) -> list[Any]:
+    """Return faults as cases of a test: some of each kind, and all others for the torture."""
+    return [one if one in OF_EACH_KIND else pytest.param(one, marks=pytest.mark.torture) for one in faults]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -25,6 +25,7 @@ from tests.server import wait_until
 from tests.store.conftest import NOON_MS, remember, search, text_message, texts
 from tests.store.test_failures import Crash, Lock, failing_at_statement, lock, short_lock_timeout
 from tests.stub_embeddings import FAILURES, StubEmbeddings, running_embeddings
+from tests.stub_http import cases
 
 __all__ = ["lock", "short_lock_timeout"]
 
@@ -251,7 +252,7 @@ def fill_all() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("failure", [*FAILURES, 400, "refused"])
+@pytest.mark.parametrize("failure", cases([*FAILURES, 400, "refused"]))
 def test_a_failing_endpoint_loses_nothing(
     engine: EmbeddedEngine, alice: Person, settings: Any, failure: int | str
 ) -> None:

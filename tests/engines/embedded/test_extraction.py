@@ -36,6 +36,7 @@ from tests.store.conftest import NOON_MS, file_message, remember, search, text_m
 from tests.store.decisions import newer_of
 from tests.store.index_state import assert_consistent
 from tests.store.test_failures import Crash, failing_at_statement
+from tests.stub_http import cases
 from tests.stub_llm import FAILURES, Line, StubLlm, kind_of, lines_of
 
 LATER = timedelta(days=2)
@@ -519,7 +520,7 @@ def test_a_long_session_is_extracted_in_windows(engine: EmbeddedEngine, alice: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("failure", [*FAILURES, 400, "refused"])
+@pytest.mark.parametrize("failure", cases([*FAILURES, 400, "refused"]))
 def test_a_failing_model_loses_nothing_and_is_reported(
     engine: EmbeddedEngine, alice: Person, llm: StubLlm, settings: Any, failure: int | str
 ) -> None:

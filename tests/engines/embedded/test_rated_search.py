@@ -19,6 +19,7 @@ from store.types import Owner, SearchRequest, SearchResult
 from tests import stub_llm
 from tests.conftest import Person
 from tests.store.conftest import remember
+from tests.stub_http import cases
 from tests.stub_llm import StubLlm, lines_of
 
 WORDS = ("The lease of the flat ends in May", "Rent is paid to Anna", "We saw a lake", "A lake is deep, said Anna")
@@ -130,7 +131,7 @@ def test_another_user_finds_nothing(engine: EmbeddedEngine, alice: Person, charl
 FAILURES: list[int | str] = [*(fault for fault in stub_llm.FAILURES if fault not in {"slow", "drip"}), 400]
 
 
-@pytest.mark.parametrize("failure", [*FAILURES, "refused"])
+@pytest.mark.parametrize("failure", cases([*FAILURES, "refused"]))
 def test_a_failing_model_loses_no_hit(
     engine: EmbeddedEngine, alice: Person, llm: StubLlm, settings: Any, failure: int | str
 ) -> None:
@@ -147,7 +148,7 @@ def test_a_failing_model_loses_no_hit(
     llm.failure = None
 
 
-@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("failure", cases(FAILURES))
 def test_a_failed_rating_keeps_the_order(
     engine: EmbeddedEngine, alice: Person, llm: StubLlm, failure: int | str
 ) -> None:
