@@ -12,6 +12,7 @@ const TURN = [
   { role: "assistant", content: [{ type: "text", text: "Understood." }], timestamp: 2 },
 ];
 const BLOCK = "<relevant-memories>\n1. My dog is black.\n</relevant-memories>";
+const KNOWN = "What is known of the user";
 const CONTEXT = { agentId: "main", sessionId: "s", runId: "r", trigger: "user" };
 
 /**
@@ -25,7 +26,8 @@ async function registered(t, config) {
   const paths = [];
   const server = createServer((request, response) => {
     paths.push(request.url ?? "");
-    response.end(JSON.stringify({ result: { content: [{ type: "text", text: `Found 1 memory:\n\n${BLOCK}` }] } }));
+    const recalled = { result: { content: [{ type: "text", text: `Found 1 memory:\n\n${BLOCK}` }] } };
+    response.end(JSON.stringify(request.url === "/memories/context" ? { text: KNOWN } : recalled));
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
   t.after(() => server.close().closeAllConnections());
@@ -64,8 +66,10 @@ async function turn({ hooks }, ctx = {}, end = {}) {
 
 test("a turn is recalled for, captured and flushed", async (t) => {
   const plugin = await registered(t, {});
+  assert.deepEqual(await turn(plugin), { prependContext: KNOWN });
+  assert.deepEqual(plugin.paths, ["/memories/context", "/memories/add", "/memories/flush"]);
   assert.deepEqual(await turn(plugin), { prependContext: BLOCK });
-  assert.deepEqual(plugin.paths, ["/tools/invoke", "/memories/add", "/memories/flush"]);
+  assert.deepEqual(plugin.paths.slice(3), ["/tools/invoke", "/memories/add", "/memories/flush"]);
 });
 
 for (const name of ["before_compaction", "before_reset", "session_end", "gateway_stop"]) {
@@ -92,7 +96,7 @@ test("the switches turn recall and capture off", async (t) => {
   assert.deepEqual(without.hooks, {});
   const recalling = await registered(t, { autoCapture: false });
   assert.deepEqual(Object.keys(recalling.hooks), ["before_prompt_build"]);
-  assert.deepEqual(await turn(recalling), { prependContext: BLOCK });
+  assert.deepEqual(await turn(recalling), { prependContext: KNOWN });
 });
 
 test("tools are there for those who have a user, and the prompt names them", async (t) => {
