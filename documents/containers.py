@@ -3,11 +3,12 @@
 Each part is read like a separate file. Its rows follow a row of the kind "part", whose text is the path of names.
 """
 
+import binascii
 import email
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.errors import HeaderParseError
@@ -19,7 +20,7 @@ from typing import Final
 from documents import mime_types as mt
 from documents import outlook
 from documents.calendars import readable
-from documents.decoding import clean, decode, label_in
+from documents.decoding import clean, decode, detect, label_in
 from documents.document import Limits
 from documents.guards import DAMAGED, Refused
 from documents.html import html_rows
@@ -35,8 +36,18 @@ _MAX_FIELD_CHARACTERS: Final = 2_000
 _MBOX_FROM: Final = re.compile(rb"^From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n", re.MULTILINE)
 _QUOTED_FROM: Final = re.compile(rb"^>(>*From )", re.MULTILINE)
 _WITHOUT_TEXT: Final = re.compile(r"application/(?:x-)?(?:pkcs7|pgp)-(?:signature|keys)")
+_CODE: Final = re.compile(r"text/css|(?:text|application)/(?:x-)?javascript")
+_ENCODED_FILE: Final = re.compile(
+    r"^begin [0-7]{3,4} ([^\n]+)\n((?:[!-`][ -`]*\n)+)(?:\s*\n)?end[^\S\n]*$", re.MULTILINE
+)
+"""A file in the text of old mail (uuencode)."""
+_OF_SYSTEMS: Final = re.compile(
+    r"(?:.*/)?(?:\.DS_Store|Thumbs\.db|desktop\.ini)|__MACOSX/.*", re.IGNORECASE | re.DOTALL
+)
+_UTF_8_NAME: Final = 0x800
 _WORD: Final = re.compile(r"\w+")
 
+_UTF_7: Final = frozenset({"utf-7", "unicode-1-1-utf-7"})
 Read = Callable[[bytes, str, str | None], Iterable[Row]]
 """Reads the bytes of a document of a type, with the encoding that is declared. Raises: `Refused`."""
 
@@ -51,6 +62,7 @@ class Tree:
     bytes_left: int = 0
     images: int = 0
     skipped: list[str] = field(default_factory=list)
+    doubtful: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.bytes_left = self.limits.zip_bytes
@@ -59,7 +71,8 @@ class Tree:
     def notes(self) -> list[Note]:
         skipped = Note.of("parts_skipped", self.skipped) if self.skipped else None
         images = Note("images_skipped", self.images) if self.images else None
-        return [note for note in (skipped, images) if note]
+        doubtful = Note.of("encoding_doubtful", sorted(self.doubtful)) if self.doubtful else None
+        return [note for note in (skipped, images, doubtful) if note]
 
     def rows(self, data: bytes, mime: str, path: tuple[str, ...] = ()) -> Iterator[Row]:
         """Yield the rows of a container. Raises: `Refused`."""
@@ -88,9 +101,11 @@ class Tree:
 
     def _archive(self, data: bytes, path: tuple[str, ...]) -> Iterator[Row]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for member in archive.infolist():
-                if not member.is_dir() and not member.filename.startswith("__MACOSX/"):
-                    yield from self._part(partial(archive.read, member), member.filename, None, path)
+            members = [
+                one for one in archive.infolist() if not one.is_dir() and not _OF_SYSTEMS.fullmatch(one.filename)
+            ]
+            for member, name in zip(members, _names(members), strict=True):
+                yield from self._part(partial(archive.read, member), name, None, path)
 
     def _outlook(self, attachments: outlook.Attachments, path: tuple[str, ...]) -> Iterator[Row]:
         """Yield the rows of the attachments of a message of Outlook."""
@@ -116,20 +131,35 @@ class Tree:
         yield from _header({name: value for name in _FIELDS if (value := _field(message, name))})
         attachments: list[Message] = []
         for part in _bodies(message, attachments):
-            yield from self._body(part)
+            yield from self._body(part, path)
         for part in attachments:
             yield from self._attachment(part, path)
 
-    def _body(self, part: Message) -> Iterator[Row]:
-        text = _text(_payload(part), part.get_content_charset())
-        if part.get_content_type() == mt.HTML:
+    def _body(self, part: Message, path: tuple[str, ...]) -> Iterator[Row]:
+        data = _payload(part)
+        is_html = part.get_content_type() == mt.HTML
+        declared = part.get_content_charset() or (label_in(data, mt.HTML) if is_html else None)
+        text = _text(data, self._encoding(data, declared))
+        if is_html:
             yield from html_rows(text)
-        else:
-            yield from paragraphs(_unflowed(text, part) if part.get_param("format") == "flowed" else text)
+            return
+        if part.get_param("format") == "flowed":
+            text = _unflowed(text, part)
+        yield from paragraphs(_ENCODED_FILE.sub("\n\n", text))
+        for found in _ENCODED_FILE.finditer(text):
+            yield from self._part(partial(_unencoded, found[2]), found[1].strip(), None, path)
+
+    def _encoding(self, data: bytes, declared: str | None) -> str | None:
+        """Return the encoding of a text; note one that is a guess."""
+        if (declared or "").lower() in _UTF_7:
+            return declared
+        found = detect(data, declared=declared)
+        self.doubtful |= {found.name} if found.is_doubtful else set()
+        return found.name
 
     def _attachment(self, part: Message, path: tuple[str, ...]) -> Iterator[Row]:
         kind = part.get_content_type()
-        if _WITHOUT_TEXT.fullmatch(kind):
+        if _WITHOUT_TEXT.fullmatch(kind) or (_CODE.fullmatch(kind) and not part.get_filename()):
             return
         if kind == mt.EML:
             inner = part.get_payload(0) if part.is_multipart() else _parsed(_payload(part))
@@ -175,22 +205,25 @@ class Tree:
             self.images += 1
             return
         inside = (*path, name)
-        try:
-            if mime in mt.CONTAINERS - {mt.ZIP}:
-                rows: Iterable[Row] = self.rows(data, mime, inside)
-            elif mime in (mt.DOCUMENTS | mt.PARSED_TEXTS) - {mt.ZIP}:
-                rows = list(self.read(data, mime, charset))
-                if not rows and mime == mt.PDF:
-                    self.skipped.append(_shown(inside))
-            elif mime.startswith("text/") or mime in mt.INLINE_TEXTS:
-                rows = paragraphs(readable(_text(data, charset or label_in(data, mime))))
-            else:
-                self.skipped.append(_shown(inside))
+        with suppress(Refused):
+            if (rows := self._rows_of(data, mime, charset, inside)) is not None:
+                yield from self._under(inside, rows)
                 return
-        except Refused:
-            self.skipped.append(_shown(inside))
-            return
-        yield from self._under(inside, rows)
+        self.skipped.append(_shown(inside))
+
+    def _rows_of(self, data: bytes, mime: str, charset: str | None, path: tuple[str, ...]) -> Iterable[Row] | None:
+        """Return the rows of a file; None for a type that is not read. Raises: `Refused`."""
+        if mime in mt.CONTAINERS - {mt.ZIP}:
+            return self.rows(data, mime, path)
+        is_text = mime in mt.PARSED_TEXTS | mt.INLINE_TEXTS or mime.startswith("text/")
+        if is_text:
+            charset = self._encoding(data, charset or label_in(data, mime))
+        if mime in (mt.DOCUMENTS | mt.PARSED_TEXTS) - {mt.ZIP}:
+            rows = list(self.read(data, mime, charset))
+            if not rows and mime == mt.PDF:
+                self.skipped.append(_shown(path))
+            return rows
+        return paragraphs(readable(_text(data, charset))) if is_text else None
 
     def _takes(self, name: str, path: tuple[str, ...], size: int, *, count: int = 1) -> bool:
         """Count a part and its bytes; return False and note it if it is beyond the limits."""
@@ -263,9 +296,28 @@ def _payload(part: Message) -> bytes:
     return data if isinstance(data, bytes) else b""
 
 
+def _names(members: Sequence[zipfile.ZipInfo]) -> list[str]:
+    """Return the names of members; programs of many countries write them in an encoding that they do not name."""
+    written = [one.filename.encode("cp437") for one in members if not one.flag_bits & _UTF_8_NAME]
+    encoding = detect(b"\n".join(written))
+    found = "cp437" if encoding.is_doubtful else encoding.name
+    return [
+        one.filename if one.flag_bits & _UTF_8_NAME else clean(one.filename.encode("cp437").decode(found, "replace"))
+        for one in members
+    ]
+
+
+def _unencoded(lines: str) -> bytes:
+    """Return the bytes of a file in a text. Raises: `Refused`."""
+    try:
+        return b"".join(binascii.a2b_uu(line) for line in lines.splitlines())
+    except binascii.Error:
+        raise Refused(DAMAGED) from None
+
+
 def _text(data: bytes, charset: str | None) -> str:
     """Return the text of bytes with a declared encoding. Mail alone has UTF-7, which looks like ASCII."""
-    if charset and charset.lower() in {"utf-7", "unicode-1-1-utf-7"}:
+    if charset and charset.lower() in _UTF_7:
         with suppress(UnicodeError):
             return clean(data.decode("utf-7"))
     return decode(data, declared=charset)

@@ -289,7 +289,9 @@ def _detected(sample: bytes) -> Encoding:
         if confidence > confidences.get(text, (-1.0, ""))[0]:
             confidences[text] = confidence, name
     best, *others = sorted(confidences.values(), reverse=True) or [(0.0, "cp1252")]
-    if best[0] < _WEAK and best[1] not in _EAST_ASIAN and (common := _common_characters(sample)):
+    is_weak = best[0] < _WEAK and best[1] not in _EAST_ASIAN
+    has_rare = best[1] in _COMMON_CHARACTERS and not _has_common_characters(sample, best[1])
+    if (is_weak or has_rare) and (common := _common_characters(sample)):
         return Encoding(common, 0.5)
     second = others[0][0] if others else 0.0
     return Encoding(best[1], round(best[0] / (best[0] + second + 0.02), 2))
@@ -297,8 +299,9 @@ def _detected(sample: bytes) -> Encoding:
 
 def _common_characters(sample: bytes) -> str | None:
     """Return the East Asian encoding in which all characters of a short text are common ones."""
-    for encoding, pattern in _COMMON_CHARACTERS.items():
-        characters = pattern.findall(sample) if _decodes(sample, encoding) else []
-        if len(characters) > 1 and all(characters):
-            return encoding
-    return None
+    return next((one for one in _COMMON_CHARACTERS if _has_common_characters(sample, one)), None)
+
+
+def _has_common_characters(sample: bytes, encoding: str) -> bool:
+    characters = _COMMON_CHARACTERS[encoding].findall(sample) if _decodes(sample, encoding) else []
+    return len(characters) > 1 and all(characters)

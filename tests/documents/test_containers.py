@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import io
 import time
 import zipfile
@@ -331,3 +332,38 @@ def test_hostile_mail_ends_in_time(read: Read, data: bytes) -> None:
 )
 def test_mail_is_recognized_by_its_header(text: str, name: str, expected: str) -> None:
     assert sniff(text.encode(), name, None) == expected
+
+
+def test_files_in_the_text_of_old_mail_are_parts(read: Read) -> None:
+    def encoded(name: str, data: bytes) -> str:
+        return f"begin 644 {name}\n{binascii.b2a_uu(data).decode()}`\nend\n"
+
+    files = [encoded("note.txt", b"The valve code is 4711.\n"), encoded("prog.exe", b"\0\1\2\3" * 8)]
+    document = read(
+        mail("Old", f"Before.\n{files[0]}After.\n{files[1]}begin 644 words\nno data\nend").as_bytes(), mt.EML
+    )
+    assert heading_of(document, "The valve code is 4711.") == "note.txt"
+    assert "Before.\n\nAfter.\n\nbegin 644 words\nno data\nend" in document.text
+    assert noted(document) == (Note("parts_skipped", 1, ("prog.exe",)),)
+
+
+def test_a_saved_page_is_read_without_its_styles(read: Read) -> None:
+    page = mail("Page")
+    page.set_content("<p>The valve is open.", subtype="html")
+    page.add_related(b"p { color: red }", "text", "css", cid="<style>")
+    assert read(page.as_bytes(), mt.EML).text.endswith("\n\nThe valve is open.")
+
+
+def test_parts_whose_encoding_is_a_guess_say_so(read: Read) -> None:
+    data = b"Subject: a\nFrom: b\nContent-Transfer-Encoding: 8bit\n\n" + "Gr\xfc\xdfe".encode("cp1252")
+    document = read(data, mt.EML)
+    assert document.text.endswith("Grüße")
+    assert noted(document) == (Note("encoding_doubtful", 1, ("cp1252",)),)
+    assert noted(read(archive(a__csv="a;b\nGr\xfc\xdfe;1".encode("cp1252")), mt.ZIP))[0].code == "encoding_doubtful"
+
+
+def test_names_in_an_archive_are_decoded(read: Read) -> None:
+    data = archive(**{"x" * 20 + ".txt": "text one", "__DS_Store": b"\0"}, Thumbs__db=b"\0")
+    document = read(data.replace(b"x" * 20, "会议纪要和房屋租赁".encode("gbk") + b"xx"), mt.ZIP)
+    assert heading_of(document, "text one") == "会议纪要和房屋租赁xx.txt"
+    assert noted(document) == ()

@@ -96,6 +96,10 @@ def test_a_few_letters_are_guessed_as_the_commonest_encoding(text: str) -> None:
     assert decode(text.encode("cp1252")) == text
 
 
+def test_chinese_of_common_characters_is_no_other_chinese_of_rare_ones() -> None:
+    assert decode("会议纪要和房屋租赁.txt".encode("gbk")) == "会议纪要和房屋租赁.txt"
+
+
 def test_a_wrong_label_is_ignored() -> None:
     assert detect("合同".encode(), declared="gbk").name == "utf-8"
     assert detect("Zażółć gęślą jaźń w Łodzi".encode("cp1250"), declared="utf-8").name == "cp1250"

@@ -166,7 +166,8 @@ def test_characters_of_two_numbers_and_ends_of_pages_are_read_in_rtf(tmp_path: P
 
 def test_comments_and_notes_of_rtf_are_read_without_their_data(tmp_path: Path) -> None:
     data = (
-        rb"{\rtf1\ansi {\header Cellar plan\par}The valve{\*\atnid AM}\chatn{\*\annotation{\*\atndate 123}\pard check it} is"
+        rb"{\rtf1\ansi {\header Cellar plan\par}The valve{\*\atnid AM}"
+        rb"\chatn{\*\annotation{\*\atndate 123}\pard check it} is"
         rb"{\footnote a pump} {\f0 \deleted\revauthdel1 not \{so\} }open.}"
     )
     assert _texts(tmp_path, data, mt.RTF) == ["Cellar plan", "The valve is open.", "check it", "a pump"]
