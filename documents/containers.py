@@ -36,7 +36,7 @@ _MAX_FIELD_CHARACTERS: Final = 2_000
 _MBOX_FROM: Final = re.compile(rb"^From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n", re.MULTILINE)
 _QUOTED_FROM: Final = re.compile(rb"^>(>*From )", re.MULTILINE)
 _WITHOUT_TEXT: Final = re.compile(r"application/(?:x-)?(?:pkcs7|pgp)-(?:signature|keys)")
-_CODE: Final = re.compile(r"text/css|(?:text|application)/(?:x-)?javascript")
+_CODE: Final = re.compile(r"text/(?:css|x-amp-html)|(?:text|application)/(?:x-)?javascript")
 _ENCODED_FILE: Final = re.compile(
     r"^begin [0-7]{3,4} ([^\n]+)\n((?:[!-`][ -`]*\n)+)(?:\s*\n)?end[^\S\n]*$", re.MULTILINE
 )

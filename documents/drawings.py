@@ -1,21 +1,24 @@
-"""Texts of Office files that the parser leaves out: SmartArt, charts, text boxes on sheets, comments on slides, files.
+"""Texts of Office files that the parser leaves out: of SmartArt, charts, pictures, boxes on sheets, comments on slides.
 
-They are found by the relations of the part that shows them.
+They, and inserted files, are found by the relations of the part that shows them.
 """
 
 import io
 import posixpath
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from typing import Final
 from xml.etree import ElementTree  # nosec B405: the members were checked for declarations
+from xml.sax.saxutils import unescape  # nosec B406: it parses nothing
 
 _SLIDES: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _VALUE: Final = "{http://schemas.openxmlformats.org/drawingml/2006/chart}v"
 _RELATION: Final = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_DESCRIPTION: Final = re.compile(rb'<\w+:(?:cNvPr|docPr)\b[^>]*?\sdescr="([^"]+)"')
 _DOCUMENT: Final = "word/document.xml"
 
 Load = Callable[[str], bytes | None]
@@ -37,7 +40,11 @@ def related(load: Load, part: str) -> dict[str, tuple[str, str]]:
 
 
 def texts_in(load: Load, part: str, kinds: Container[str]) -> Iterator[str]:
-    """Yield the texts of the related parts of these kinds. Damaged ones are left out."""
+    """Yield the descriptions of pictures in a part, then the texts of its related parts of these kinds.
+
+    Damaged parts are left out.
+    """
+    yield from (unescape(found.decode(), {"&quot;": '"'}) for found in _DESCRIPTION.findall(load(part) or b""))
     with suppress(ElementTree.ParseError):
         for kind, target in related(load, part).values():
             if kind in kinds and (content := load(target)):

@@ -111,7 +111,7 @@ class _Page(HTMLParser):
 
     def _is_hidden(self, tag: str, attributes: dict[str, str | None]) -> bool:
         if tag in _CODE:
-            return True
+            return not {"shadowrootmode", "shadowroot"} & attributes.keys()
         style = re.search(r"display\s*:\s*none", attributes.get("style") or "", re.IGNORECASE)
         is_boilerplate = tag in _BOILERPLATE or attributes.get("role") == "navigation"
         return self._hides and tag not in _VOID and (is_boilerplate or "hidden" in attributes or style is not None)
@@ -211,11 +211,14 @@ class _Page(HTMLParser):
 
 
 def html_rows(text: str) -> Iterator[Row]:
-    """Yield the rows of a page, its title first. What a navigation without an end tag hides is shown."""
+    """Yield the rows of a page, its title first.
+
+    What a navigation without an end tag hides is shown, as is the navigation of a page without other text.
+    """
     for hides in (True, False):
         page = _Page(hides=hides)
         page.feed(text)
         page.finish()
-        if not page.is_hiding:
+        if page.rows and not page.is_hiding:
             break
     yield from page.rows

@@ -58,8 +58,30 @@ def parts_of(data: bytes, names: re.Pattern[str]) -> dict[str, bytes]:
         return {one.filename: archive.read(one) for one in members if one.file_size <= MAX_PART_BYTES}
 
 
-def repacked(data: bytes, changed: Mapping[str, bytes]) -> bytes:
-    """Return a package with changed members and without pictures, which are not read."""
+_STRICT: Final = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+_OTHER_NAME: Final = re.compile(rb"word/(document\d+)\.xml")
+_MARKUP: Final = re.compile(r".*\.(?:xml|rels)", re.DOTALL)
+_MAIN: Final = re.compile(r"_rels/\.rels|word/document\d*\.xml|xl/workbook\.xml|ppt/presentation\.xml")
+
+
+def as_usual(data: bytes) -> bytes:
+    """Return an Office file as the parser knows it, also one that is Strict Open XML or has a `document2.xml`."""
+    main = parts_of(data, _MAIN)
+    other = _OTHER_NAME.search(main.get("_rels/.rels", b""))
+    if not other and not any(_STRICT.search(content) for content in main.values()):
+        return data
+    old, new = other[1] if other else b"", b"document"
+    parts = {
+        name: _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content).replace(old or new, new)
+        for name, content in parts_of(data, _MARKUP).items()
+    }
+    named = f"{old.decode()}.xml"
+    renamed = {f"word/{named}": "word/document.xml", f"word/_rels/{named}.rels": "word/_rels/document.xml.rels"}
+    return repacked(data, parts, renamed)
+
+
+def repacked(data: bytes, changed: Mapping[str, bytes], renamed: Mapping[str, str] | None = None) -> bytes:
+    """Return a package with changed and renamed members and without pictures, which are not read."""
     if not changed:
         return data
     output = io.BytesIO()
@@ -69,5 +91,6 @@ def repacked(data: bytes, changed: Mapping[str, bytes]) -> bytes:
     ):
         for member in source.infolist():
             if not member.is_dir() and not _PICTURE.search(member.filename):
-                target.writestr(member.filename, changed.get(member.filename) or source.read(member))
+                name = (renamed or {}).get(member.filename, member.filename)
+                target.writestr(name, changed.get(member.filename) or source.read(member))
     return output.getvalue()

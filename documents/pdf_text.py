@@ -1,6 +1,7 @@
 """Second reading of PDF pages with pdfium, where the parser is wrong.
 
-These are right-to-left lines, vertical text, letter spacing, words divided at the ends of lines, and pictures of pages.
+These are right-to-left lines, vertical text, letter spacing, words divided at the ends of lines, annotations, and
+pictures of pages.
 """
 
 import contextlib
@@ -33,6 +34,7 @@ _LEAST_SINGLE: Final = 8
 _LEFT_TO_RIGHT_RUN: Final = re.compile(
     r"[%$€£]?[A-Za-z\u00c0-\u024f\d](?:[^\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]*[A-Za-z\u00c0-\u024f\d])?[%$€£]?"
 )
+_WITHOUT_COMMENT: Final = frozenset({pdfium.FPDF_ANNOT_LINK, pdfium.FPDF_ANNOT_WIDGET, pdfium.FPDF_ANNOT_POPUP})
 _MIRRORED: Final = str.maketrans("()[]{}<>«»", ")(][}{><»«")
 
 
@@ -99,6 +101,19 @@ class PdfText:
             words[page or 0] = words.get(page or 0, 0) + len(text.split())
         pages = range(1, len(self._document) + 1) if self._document else range(0)
         return [number for number in pages if 0 < words.get(number, 0) < STAMP_WORDS and self._is_picture(number)]
+
+    def comments(self) -> Iterator[Row]:
+        """Yield the texts of annotations: comments, and text that was written on a page."""
+        for number in range(1, len(self._document) + 1 if self._document else 1):
+            page = self._page(number)
+            for at in range(pdfium.FPDFPage_GetAnnotCount(page) if page else 0):
+                annotation = pdfium.FPDFPage_GetAnnot(page, at)
+                if pdfium.FPDFAnnot_GetSubtype(annotation) not in _WITHOUT_COMMENT:
+                    size = pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", None, 0)
+                    text = (ctypes.c_ushort * (size // 2))()
+                    pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", text, size)
+                    yield "paragraph", number, bytes(text).decode("utf-16-le", "replace").strip("\0")
+                pdfium.FPDFPage_CloseAnnot(annotation)
 
     def attachments(self) -> Iterator[tuple[str, bytes]]:
         """Yield the names and bytes of embedded files."""

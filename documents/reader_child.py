@@ -30,6 +30,7 @@ from documents.document import Limits
 from documents.drawings import OfficeFile, texts_in
 from documents.guards import Refused
 from documents.list_numbers import with_numbers
+from documents.patches import as_usual
 from documents.pdf_text import PdfText, is_right_to_left, undivided
 from documents.reading import Note, lost_words
 from documents.rows import Row, answer, bounded
@@ -41,6 +42,7 @@ from documents.text_kinds import READERS
 _PAGED: Final = frozenset({mt.PDF, mt.PPT, mt.PPTX, mt.ODP})
 """Types with reliable page numbers. Files of word processors have none, because pages depend on the printer."""
 _KINDS: Final = {"title": "heading", "heading": "heading", "list_item": "item", "table": "table"}
+_OFFICE: Final = frozenset({mt.DOCX, mt.XLSX, mt.PPTX})
 _SHEETS: Final = frozenset({mt.XLS, mt.XLSX, mt.ODS})
 _HIDDEN: Final = " (hidden)"
 """The mark that the parser adds to the name of a hidden sheet."""
@@ -50,7 +52,6 @@ _IMAGE: Final = re.compile(r"!\[([^\]\n]*)\]\([^)\s]*\)")
 _ATTACHED: Final = re.compile(r"\(\d+B\)\Z")
 _MARKED_LINE: Final = re.compile(r"^[^\S\n]*([(（]?\w{1,7}(?:\.\d{1,3}){0,5}[.)）、])[^\S\n]*(\S[^\n]*)$", re.MULTILINE)
 """A line that begins with the number or letter of an item."""
-_COMMENTS: Final = re.compile(r"\n+Annotations:\n.*\Z", re.DOTALL)
 _COMMENT_MARK: Final = re.compile(r"\[cmt:\d+\]|\[\^\d+\]")
 _RTF_IMAGE: Final = "[Image: image]"
 _RTF_MARK: Final = re.compile(r"\A\[\^\d+\]: ?|\[\^\d+\]|\[Image: image\]")
@@ -61,8 +62,9 @@ _MARKS: Final = re.compile(
 
 
 class _Parsed(NamedTuple):
-    """The result of the parser, its whole text, the number of a PDF's pages, and what was prepared of a workbook."""
+    """The result of the parser, what it read, its whole text, the number of a PDF's pages, a prepared workbook."""
 
+    data: bytes
     extracted: ExtractedDocument
     content: str
     pages: int
@@ -87,7 +89,7 @@ def read(data: bytes, mime: str, limits: Limits, *, is_shallow: bool = False) ->
     if mime == mt.PDF:
         return _pdf(data, parsed, limits, is_shallow=is_shallow)
     tree = _tree(limits, is_shallow=is_shallow)
-    files = OfficeFile(data).files() if mime in {mt.DOCX, mt.PPTX} else ()
+    files = OfficeFile(parsed.data).files() if mime in {mt.DOCX, mt.PPTX} else ()
     inserted = (row for name, content in files for row in tree.attached(name, content))
     rows, cut = bounded(itertools.chain(_all_rows(data, mime, parsed), inserted), limits)
     images = guards.images_in(data) if mime in mt.ZIP_DOCUMENTS else parsed.content.count(_RTF_IMAGE)
@@ -121,12 +123,8 @@ def _tree(limits: Limits, *, is_shallow: bool) -> Tree:
 
 def _pdf_rows(pdf: PdfText, parsed: _Parsed) -> Iterator[Row]:
     """Yield the rows of the pages of a PDF, each with its comments."""
-    extracted, only = parsed.extracted, 1 if parsed.pages == 1 else None
-    comments = [
-        ("paragraph", one.page_number, clean(one.content).strip())
-        for one in extracted.annotations or []
-        if one.content and str(one.annotation_type) not in {"link", "widget"}
-    ]
+    only = 1 if parsed.pages == 1 else None
+    comments = [(kind, page, found) for kind, page, text in pdf.comments() if (found := clean(text).strip())]
     listed = _with_markers(_rows(parsed, mt.PDF), clean(parsed.content))
     on_pages = ((kind, page or only, text) for kind, page, text in listed)
     rows = [row for row in pdf.rows(on_pages) if row[2]]
@@ -148,7 +146,7 @@ def _lost(rows: list[Row], seen: str, mime: str) -> Note | None:
     if mime == mt.ODP:
         seen = "\n".join(line for line in seen.split("\n") if not _SLIDE_NAME.fullmatch(line.strip()))
     elif mime == mt.PDF:
-        seen = undivided(_COMMENTS.sub("", seen))
+        seen = undivided(seen)
         if any(is_right_to_left(text) for _kind, _page, text in rows):  # pdfium reads other forms of letters
             return None
     return lost_words(_MARKS.sub(" ", seen), (text for _kind, _page, text in rows))
@@ -180,7 +178,7 @@ def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
     signal.setitimer(signal.ITIMER_REAL, limits.page_seconds * max(1, pages))
     if mime in mt.ZIP_DOCUMENTS:
         guards.check_zip(data, mime, limits)
-    data = with_numbers(data, mime)
+    data = with_numbers(as_usual(data) if mime in _OFFICE else data, mime)
     sheets = prepared(data, mime, limits) if mime in _SHEETS else None
     data = sheets.data if sheets else data
     source = xberg.ExtractInput(kind="bytes", bytes=data, mime_type=mime)
@@ -195,7 +193,7 @@ def _parse(data: bytes, mime: str, limits: Limits) -> _Parsed:
         raise Refused(guards.ENCRYPTED if is_protected else _reason(said))
     extracted = result.results[0]
     content = sheets.as_shown(extracted.content) if sheets else extracted.content
-    return _Parsed(extracted, content, count, sheets)
+    return _Parsed(data, extracted, content, count, sheets)
 
 
 def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
@@ -212,7 +210,6 @@ def _config(mime: str, limits: Limits) -> xberg.ExtractionConfig:
         content_filter=xberg.ContentFilterConfig(
             include_headers=True, include_footers=True, include_footnotes=True, strip_repeating_text=False
         ),
-        pdf_options=xberg.PdfConfig(extract_annotations=True) if mime == mt.PDF else None,
         postprocessor=xberg.PostProcessorConfig(enabled=False),
         concurrency=xberg.ConcurrencyConfig(max_threads=2),
         security_limits=xberg.SecurityLimits(
@@ -245,10 +242,10 @@ def _all_rows(data: bytes, mime: str, parsed: _Parsed) -> Iterator[Row]:
         with PdfText(data) as pdf:
             yield from _pdf_rows(pdf, parsed)
     elif mime == mt.PPTX:
-        yield from _under_titles(_rows(parsed, mime), OfficeFile(data))
+        yield from _under_titles(_rows(parsed, mime), OfficeFile(parsed.data))
     elif mime == mt.DOCX:
         yield from _rows(parsed, mime)
-        yield from _drawn(OfficeFile(data))
+        yield from _drawn(OfficeFile(parsed.data))
     elif mime == mt.MSG:
         yield from _without_list(list(_rows(parsed, mime)))
     elif parsed.sheets:
@@ -308,7 +305,7 @@ def _under_titles(rows: Iterable[Row], office: OfficeFile) -> Iterator[Row]:
 def _rows(parsed: _Parsed, mime: str) -> Iterator[Row]:
     nodes = parsed.extracted.document.nodes if parsed.extracted.document else []
     if mime == mt.RTF:  # its headers and footers are in the body too, with their spaces
-        nodes = [node for node in nodes if node.content_layer == "body"]
+        nodes = [node for node in nodes if str(node.content_layer) == "body"]
     for kind, page, text in _of_nodes(nodes) if nodes else _of_markdown(parsed.content):
         tidied = _tidy(text, mime)
         if tidied or kind == "slide":

@@ -32,6 +32,7 @@ _KIND: Final = re.compile(rb' ?\bt="(\w+)"')
 _CELL_START: Final = re.compile(rb"<(?:\w+:)?c[ >]")
 _SHEET: Final = re.compile(rb'<table:table [^>]*?table:name="([^"]*)"')
 _NOTE: Final = re.compile(rb"<office:annotation\b[^>]*?(?:/>|>(.*?)</office:annotation>)", re.DOTALL)
+_SHAPES: Final = re.compile(rb"<table:shapes>(.*?)</table:shapes>", re.DOTALL)
 _NUMBER_CELL: Final = re.compile(
     rb'<table:(?:covered-)?table-cell\b[^>]*?\boffice:value-type="(?:percentage|currency|float|time|boolean)"[^>]*[^/>]>(?=\s*<text:p)'
 )
@@ -176,7 +177,7 @@ def _open_document(data: bytes) -> Sheets:
     content = parts_of(data, re.compile(r"content\.xml")).get("content.xml", b"")
     sheets = Sheets(data)
     names = [(match.start(), unescape(match[1].decode())) for match in _SHEET.finditer(content)]
-    for note in _NOTE.finditer(content):
+    for note in [*_SHAPES.finditer(content), *_NOTE.finditer(content)]:
         texts = (_TAGS.sub(b"", one).decode() for one in _PARAGRAPH.findall(note[1] or b""))
         if text := unescape(" ".join(" ".join(texts).split())):
             name = next((name for start, name in reversed(names) if start < note.start()), "")

@@ -48,10 +48,10 @@ def markdown_rows(text: str) -> Iterator[Row]:
         if token.level or not token.map or token.type == "inline" or token.nesting < 0:
             continue
         start, end = token.map
-        yield from paragraphs("\n".join(lines[done:start]))  # definitions of links
+        yield from paragraphs(DATA.sub("", "\n".join(lines[done:start])))  # definitions of links
         yield from _markdown_block(token, "\n".join(lines[start:end]))
         done = end
-    yield from paragraphs("\n".join(lines[done:]))
+    yield from paragraphs(DATA.sub("", "\n".join(lines[done:])))
 
 
 def _markdown_block(token: Token, source: str) -> Iterator[Row]:

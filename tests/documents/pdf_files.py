@@ -8,8 +8,11 @@ Letters = Sequence[tuple[float, float, str]]
 """Distances from the left and the bottom of a page in points, and the text there."""
 
 
-def pdf(*pages: Letters, size: int = 11, spacing: float = 0) -> bytes:
-    """Return a PDF with one page for each list of texts; `spacing` is added after each letter, in points."""
+def pdf(*pages: Letters, size: int = 11, spacing: float = 0, annotations: bytes = b"") -> bytes:
+    """Return a PDF with one page for each list of texts, each page with these annotations.
+
+    `spacing` is added after each letter, in points.
+    """
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b""]
     fonts = (
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
@@ -26,8 +29,8 @@ def pdf(*pages: Letters, size: int = 11, spacing: float = 0) -> bytes:
         drawn = b"".join(_drawn(x, y, text, size, spacing) for x, y, text in letters)
         objects.append(b"<</Length %d>>stream\n%b\nendstream" % (len(drawn), drawn))
         objects.append(
-            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</H 3 0 R/J 4 0 R>>>>/Contents %d 0 R>>"
-            % len(objects)
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</H 3 0 R/J 4 0 R>>>>/Contents %d 0 R"
+            b"/Annots[%b]>>" % (len(objects), annotations)
         )
         kids.append(b"%d 0 R" % len(objects))
     objects[1] = b"<</Type/Pages/Count %d/Kids[%b]>>" % (len(kids), b" ".join(kids))

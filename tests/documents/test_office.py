@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 import zipfile
 from pathlib import Path
@@ -17,7 +18,7 @@ from documents import mime_types as mt
 from documents import reader_child
 from documents.document import split
 from documents.reader import read_document
-from documents.sniff import OLE_MAGIC
+from documents.sniff import OLE_MAGIC, sniff
 from tests.documents import small_files
 from tests.documents.office_files import docx, package, paragraph, with_related, workbook
 
@@ -39,7 +40,8 @@ def _read(tmp_path: Path, data: bytes, mime: str) -> list[tuple[str, int | None,
 
 
 def test_diagrams_charts_and_inserted_files_of_word_are_read(tmp_path: Path) -> None:
-    data = docx(paragraph("Pets", '<w:outlineLvl w:val="0"/>') + paragraph("Cats are fine."))
+    picture = '<w:p><w:r><wp:docPr id="1" xmlns:wp="x" descr="A &quot;cat&quot;"/></w:r></w:p>'
+    data = docx(paragraph("Pets", '<w:outlineLvl w:val="0"/>') + paragraph("Cats are fine.") + picture)
     more = {
         "word/diagrams/data1.xml": ("diagramData", _SHOWN % "plan"),
         "word/charts/chart1.xml": ("chart", _CHART),
@@ -47,13 +49,14 @@ def test_diagrams_charts_and_inserted_files_of_word_are_read(tmp_path: Path) -> 
         "word/chunk.htm": ("aFChunk", "<html><p>Dogs are not.</html>"),
     }
     found = _read(tmp_path, with_related(data, "word/document.xml", more), mt.DOCX)
-    assert found[:4] == [
+    assert found[:5] == [
         ("Pets", None, "Pets"),
         ("Cats are fine.", None, "Pets"),
+        ('A "cat"', None, None),
         ("Shown plan", None, None),
         ("Sales", None, None),
     ]
-    assert found[4:] == [
+    assert found[5:] == [
         ("Graz, 12", None, None),
         ("chunk.htm", None, "chunk.htm"),
         ("Dogs are not.", None, "chunk.htm"),
@@ -78,6 +81,30 @@ def test_comments_on_slides_are_read(tmp_path: Path) -> None:
         ("Check it", 2, "Slide title 2"),
         ("Shown again", 2, "Slide title 2"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "of"),
+    [
+        ("pptx-deck.pptx", "wolverine3", b"http://schemas.openxmlformats.org/"),
+        ("xlsx-cells.xlsx", "1,200.50 EUR", b"http://schemas.openxmlformats.org/"),
+        ("docx-textbox.docx", "Text box wallaby sentence.", b"word/document.xml"),
+    ],
+)
+def test_office_files_of_other_names_are_read(tmp_path: Path, name: str, part: str, of: bytes) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(small_files.FOLDER / name) as archive, zipfile.ZipFile(data, "w") as written:
+        for member in archive.namelist():
+            content = archive.read(member)
+            if of.startswith(b"http"):  # Strict Open XML
+                content = re.sub(
+                    rb"http://schemas.openxmlformats.org/(\w+)/2006/", rb"http://purl.oclc.org/ooxml/\1/", content
+                )
+            content = content.replace(b"word/document.xml", b"word/document2.xml")
+            written.writestr(member.replace("document.xml", "document2.xml"), content)
+    path = tmp_path / name
+    path.write_bytes(data.getvalue())
+    assert part in read_document(path, sniff(data.getvalue(), name, None)).text
 
 
 @pytest.mark.parametrize("name", ["pptx-deck.pptx", "deck.pptm", "deck.ppsx", "deck.potx"])

@@ -106,6 +106,14 @@ def test_comments_and_embedded_files_are_read() -> None:
         assert reading.notes == ()
 
 
+def test_text_that_was_written_on_a_page_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "form.pdf"
+    typed = b"<</Type/Annot/Subtype/FreeText/Rect[60 600 200 620]/Contents(Typed on it)>>"
+    address = b"<</Type/Annot/Subtype/Link/Rect[60 500 200 520]/Contents(an address)>>"
+    path.write_bytes(pdf([(60, 700, "Printed.")], annotations=typed + address))
+    assert [block.text for block in read_document(path, mt.PDF).blocks] == ["Printed.", "Typed on it"]
+
+
 def test_embedded_files_that_cannot_be_read_are_noted(tmp_path: Path) -> None:
     document = pypdfium2.PdfDocument(pdf([(60, 700, "Body of the letter.")]))
     document.new_attachment("deep.bin").set_data(bytes(range(256)))

@@ -110,6 +110,7 @@ def test_rows_that_fill_a_sheet_hide_none_of_its_cells(tmp_path: Path) -> None:
         f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>' for text in "az"
     )
     rows = [f"{first}<table:table-cell/>{first}{empty}", last]
-    sheet = many.join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    box = "<table:shapes><text:p>in a box</text:p></table:shapes>"
+    sheet = box + many.join(f"<table:table-row>{row}</table:table-row>" for row in rows)
     data = open_document(f'<table:table table:name="S">{sheet}{many}</table:table>', kind="spreadsheet")
-    assert _read(tmp_path, data, mt.ODS).text == "S\n\na |  | a\nz"
+    assert _read(tmp_path, data, mt.ODS).text == "S\n\na |  | a\nz\n\nin a box"

@@ -52,6 +52,8 @@ def _short(row: Row) -> tuple[str, str]:
         ("<nav>Home</nav><p>text</p><footer>(c)</footer>", [(P, "text")]),
         ("<script>a<b</script><style>p{}</style><p>text<template>t</template>", [(P, "text")]),
         ("<div><p style='display: none'>x</div>after<p hidden>a<p>b", [(P, "after"), (P, "b")]),
+        ("<nav>Home</nav>", [(P, "Home")]),
+        ("<my-card><template shadowrootmode=open><p>shown</template></my-card>", [(P, "shown")]),
         ("<nav>Home<p>never closed", [(P, "Home"), (P, "never closed")]),
         ("<title>T</title><h1>T</h1><p>x", [(H, "T"), (P, "x")]),
         ("&lt;p&gt; &amp; caf&eacute; &#x4f1a;", [(P, "<p> & café 会")]),
