@@ -109,7 +109,7 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         ("audit", _("Audit trail"), AUDIT),
     )
     visible = [(name, label) for name, label, permission in tabs if request.user.has_perm(permission)]
-    context["tabs"] = filters.links("view", visible)
+    context["tabs"] = filters.links("view", visible, what="", **{"from": "", "to": ""})
     return render(request, "console/user.html", context)
 
 

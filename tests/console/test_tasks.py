@@ -438,9 +438,9 @@ def see_what_was_edited_of_a_person(on: Visit) -> None:
     on.find("maria.keller")
     on.click("a:has-text('Timeline') >> nth=0")
     on.click("main details.mg-drop summary")
-    on.page.select_option("[name=what]", label="Moved to trash")
+    on.page.select_option("[name=what]", label="Edited")
     on.click("main details.mg-drop button")
-    on.sees("Old price list")
+    on.sees("The second note.")
 
 
 def move_instructions_to_the_trash(on: Visit) -> None:
