@@ -3,9 +3,8 @@
 A rule names the offers that it refuses, and why. Callers tell counts and reasons, never texts. Users who have not
 limited what is kept cost one SQL statement.
 
-The language model is asked too, if there is one, about what the rules let in (`store.topic_model`): for `ask_seconds`
-at most, before the transaction that stores. In a transaction `ask_seconds` is 0, and what the model has said counts.
-What the person paused, or says in an incognito session, goes to no model.
+A language model is asked about what the rules let in (`store.topic_model`), for `ask_seconds` at most: 0 in a
+transaction, where its earlier answers count. It gets nothing of a pause or an incognito session.
 """
 
 import re
@@ -280,8 +279,8 @@ def never_kept_of(user_pk: UUID, texts: Sequence[str], *, source: Source = "file
 def refused_derived(user_pk: UUID, memories: Sequence[tuple[str, int]], *, ask_seconds: float = 0) -> set[int]:
     """Return the places of a remote's memories, texts with their times, that must be neither kept nor shown.
 
-    These are of a time when chats were paused, or never to be remembered. What was derived from messages of before a
-    pause may come during it. One SQL statement without controls, at most four with them.
+    These are of a time when chats were paused, or never to be remembered. Those derived from messages of before a pause
+    may come during it. One SQL statement without controls, at most four with them.
     """
     if not memories or not Controls.objects.filter(pk=user_pk).exists():
         return set()

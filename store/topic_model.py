@@ -155,5 +155,5 @@ def _address() -> ModelAddress:
 
 @cache
 def _client(address: ModelAddress) -> ChatClient:
-    """Return a client with backoff of its own: what is too slow here must not pause the extraction of memories."""
+    """Return a client with its own backoff: a model that is too slow here must not pause the extraction of memories."""
     return ChatClient(address, _("The language model endpoint"))

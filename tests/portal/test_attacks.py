@@ -20,8 +20,8 @@ from tests.portal.visits import Visit, make_link, visit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NOT_FORMS = {"open", "receipt"}
-"""They have no session: a link is used by its own POST, and a receipt is signed."""
+NOT_FORMS = {"open", "receipt", "sign-in", "sign-in-callback"}
+"""They have no session: a link is used by its own POST, a receipt is signed, a sign-in is not a form."""
 FIELDS = {
     "text": "Bob owns this.", "before": "Alice lives in Lyon.", "word": "tea", "topic": "health", "confirm": "alice",
     "q": "tea", "occupation": "thief",

@@ -1,4 +1,4 @@
-"""What EverOS derives passes the person's controls before it is kept or shown."""
+"""Memories that EverOS derives pass the person's controls before they are kept or shown."""
 
 from __future__ import annotations
 
