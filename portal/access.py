@@ -30,6 +30,7 @@ from accounts.api.authentication import address_of
 from accounts.audit import Actor
 from accounts.models import PortalLink
 from core.errors import BadRequest, GatewayError, Unauthenticated
+from core.localization import localized
 from core.logs import request_id
 from core.rest import Forbidden, problem_headers
 from store.types import Owner
@@ -171,8 +172,13 @@ def render(
 
 def error_page(request: HttpRequest, error: GatewayError) -> HttpResponse:
     """Return an error as a page of the person."""
-    may_sign_in = isinstance(error, Unauthenticated | oidc.SignInFailed) and oidc.is_on_for_users()
-    context = {"error": error, "request_id": request_id.get(), "may_sign_in": may_sign_in}
+    is_closed = isinstance(error, Unauthenticated)
+    context = {
+        "error": error,
+        "title": _("Closed") if is_closed else localized(error.title),
+        "request_id": request_id.get(),
+        "may_sign_in": (is_closed or isinstance(error, oidc.SignInFailed)) and oidc.is_on_for_users(),
+    }
     response = render(request, "error.html", context, status=error.status)
     for name, value in problem_headers(error).items():
         response[name] = value

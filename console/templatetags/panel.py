@@ -265,7 +265,8 @@ def empty_state(icon_name: str, heading: str, text: str = "", **options: object)
 def actor(context: template.RequestContext, kind: str, name: str) -> dict[str, Any]:
     """Show the actor of an event. A key or token has its short name, and a link to what it did."""
     prefix = credential_names([name]).get(name, "") if kind in queries.CREDENTIALS else ""
-    return {"kind": kind, "name": name, "prefix": prefix, "perms": context.get("perms")}
+    common = {"perms": context.get("perms"), "is_own": kind == "person" and "visit" in context}
+    return {"kind": kind, "name": name, "prefix": prefix, **common}
 
 
 @register.filter

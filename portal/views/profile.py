@@ -1,12 +1,12 @@
 """The two documents of a person's profile, as forms."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.translation import get_language
+from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
 from core.errors import FieldError, GatewayError, NotFound, PreconditionFailed
@@ -15,8 +15,10 @@ from portal.access import Visit, actor_of, page, render
 from profiles import document_form, services
 from profiles.diff import differences
 from profiles.documents import Document
-from profiles.labels import Language, label
+from profiles.labels import Language
 from profiles.schemas import MODELS, Kind
+
+_TITLES: Final = {"user": gettext_lazy("About me"), "work": gettext_lazy("About my work")}
 
 
 @page()
@@ -24,7 +26,7 @@ def profiles(request: Visit) -> HttpResponseBase:
     """Show what both documents say."""
     language = _language()
     documents = [
-        (document, label(document.kind, language), differences(MODELS[document.kind](), document.content, language))
+        (document, _TITLES[document.kind], differences(MODELS[document.kind](), document.content, language))
         for document in services.read_both(request.link.user.pk).values()
     ]
     return render(request, "profiles.html", {"title": _("My profile"), "documents": documents})
@@ -66,7 +68,7 @@ def _form(
 ) -> HttpResponseBase:
     builder = document_form.Builder(_language(), errors, document.content.model_dump())
     context |= {
-        "title": label(document.kind, _language()),
+        "title": _TITLES[document.kind],
         "document": document,
         "etag": etag or document.etag,
         "nodes": builder.nodes(MODELS[document.kind], values),

@@ -137,7 +137,8 @@ def test_correct_and_undo(here: Visit, alice: Person) -> None:
     page = here.get(path)
     assert "Alice lives in Nice." in page
     assert "Before your correction" in page
-    assert "the person" in page
+    assert re.search(r"\s\s+you\s\s+", page)
+    assert "the person" not in page
     assert here.post(f"{path}/revert").status_code == 302
     assert Memory.objects.get(pk=memory.pk).text == "Alice lives in Lyon."
 
