@@ -292,14 +292,14 @@ def talks(sessions: Collection[Session]) -> dict[int, Talk]:
     """Return times and speakers by session row. Two statements."""
     rows = [session.pk for session in sessions]
     of_session = Memory.objects.filter(session=OuterRef("pk"), state=State.LIVE).values("created_at_ms")
-    spans = Session.objects.filter(pk__in=rows, state=State.LIVE).order_by()
-    spans = spans.annotate(
+    shown = Session.objects.filter(pk__in=rows, state=State.LIVE).order_by()
+    spans = shown.annotate(
         first_ms=Subquery(of_session.order_by("seq", "pk")[:1]),
         last_ms=Subquery(of_session.order_by("-seq", "-pk")[:1]),
     )
     speakers: defaultdict[int, list[str]] = defaultdict(list)
     begun = Memory.objects.filter(session__in=rows, state=State.LIVE, seq__lt=FIRST_MESSAGES).exclude(sender_id="")
-    for row, name in begun.order_by("session", "sender_id").values_list("session", "sender_id").distinct():
+    for row, name in begun.order_by("session", "sender_id").values_list("session_id", "sender_id").distinct():
         speakers[row].append(name)
     return {
         row: Talk(first, last, tuple(speakers[row][:SHOWN_USERS]))

@@ -35,8 +35,9 @@ _HIDDEN_BY: Final = {"user": Q(IS_IN_TRASH), "gateway": ~Q(IS_IN_TRASH), None: Q
 class Selection:
     """Conditions that memories must all meet; None and () are none.
 
-    Times are Unix milliseconds: `since_ms` ≤ time < `until_ms`; bounds of importance are inclusive. `in_trash` selects hidden memories of sessions that are not hidden: those that a user deleted
-    (`hidden_by` user), or that the gateway hid. `words` are terms (`store.text.terms`); a memory must contain all of
+    Times are Unix milliseconds: `since_ms` ≤ time < `until_ms`; bounds of importance are inclusive. `in_trash` selects
+    hidden memories of sessions that are not hidden: those that a user deleted (`hidden_by` user), or that the gateway
+    hid. `words` are terms (`store.text.terms`); a memory must contain all of
     them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`. `is_shown` excludes what `store.cover` hides.
     `tenants`: by default those to which the operator is limited.
     `mark`: see `_MARKS`; `duplicate` is a text that the user of the selection has twice.
