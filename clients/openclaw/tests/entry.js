@@ -12,7 +12,7 @@ const TURN = [
   { role: "assistant", content: [{ type: "text", text: "Understood." }], timestamp: 2 },
 ];
 const BLOCK = "<relevant-memories>\n1. My dog is black.\n</relevant-memories>";
-const KNOWN = "What is known of the user";
+const KNOWN = "Known of the user";
 const CONTEXT = { agentId: "main", sessionId: "s", runId: "r", trigger: "user" };
 
 /**
