@@ -89,7 +89,7 @@ def _negatives(person: SystemUser, case: Case) -> Shown:
         "not left out": not is_found or _holds(asked.recalled, earlier),
     }
     if case.get("answer"):
-        shown["not reordered"] = _first(asked, case["answer"])["search"]
+        shown["not reordered"] = not asked.results or _first(asked, case["answer"])["search"]
     return shown
 
 

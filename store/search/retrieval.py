@@ -1,6 +1,6 @@
 """Answer any number of search requests with two SQL statements; requests are ranked in memory between them.
 
-Two more may look up what ended the value of the best statement (`store.search.successors`).
+Two more may look up what replaced the best statement, or what it replaced (`store.search.successors`).
 
 A third statement looks up the embedding space if the vector of a query is not cached; another reads common terms that
 were left out, if no other term of a query matches, or the terms of a query that was changed: a word corrected, or the
@@ -392,19 +392,19 @@ class _Ranker:
     def with_successor(
         self, request: SearchRequest, ranked: list[Ranked], rows: dict[int, records.Row]
     ) -> list[Ranked]:
-        """Return ranked memories with one beside them that ends the value of the best statement; add it to `rows`."""
-        if request.as_of is not None or self.is_partly_known(request):
+        """Return ranked memories with what replaced the best statement, or what it replaced; add it to `rows`."""
+        if request.as_of is not None:
             return ranked
-        if (ended := successors.ended(request, ranked, rows)) is None:
+        if (known := successors.known(request, ranked, rows)) is None:
             return ranked
-        found = successors.successor(request, ended, self._snapshot)
+        found = successors.other(request, known, self._snapshot)
         if found is None or any(pk == found[1].pk for pk, _score in ranked):
             return ranked
         place, row = found
         rows[row.pk] = row
         legs = self._keywords[request.query].legs(np.array([place]), [len(ranked) + 1])
-        after = next(n for n, (pk, _score) in enumerate(ranked, start=1) if pk == ended.older.pk)
-        return [*ranked[:after], (row.pk, ended.score._replace(legs={"keyword": legs[0]})), *ranked[after:]]
+        after = next(n for n, (pk, _score) in enumerate(ranked, start=1) if pk == known.row.pk)
+        return [*ranked[:after], (row.pk, known.score._replace(legs={"keyword": legs[0]})), *ranked[after:]]
 
     def rescore(
         self, request: SearchRequest, plan: SearchPlan, ranked: list[Ranked], rows: Mapping[int, records.Row]

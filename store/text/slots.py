@@ -257,7 +257,7 @@ def _is_same_value(first: str, second: str) -> bool:
     return one <= other or other <= one
 
 
-_WEEKDAY = (
+WEEKDAY = (
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:montag|dienstag|mittwoch|donnerstag|freitag|samstag"
     r"|sonnabend"
     r"|sonntag)s?\b|(?:周|星期|礼拜)[一二三四五六日天]"
@@ -266,7 +266,7 @@ _WEEKDAY = (
     r"|maandag|dinsdag|woensdag|donderdag|vrijdag|zaterdag|zondag)\b|[月火水木金土日]曜"
 )
 _KINDS: Final = (
-    ("day", lazy_pattern(_WEEKDAY)),
+    ("day", lazy_pattern(WEEKDAY)),
     (
         "day",
         lazy_pattern(

@@ -135,7 +135,7 @@ NOW: Final = """
 """Words that say that something is so now."""
 DOUBTS: Final = """
     still$ another$ ran_out_of$ ran_out_of$ ist_alle$ sind_alle$ test_drove$ test_drive$ test-drove$ viewed$ besichtigt probegefahren 试驾 看房 又买 a_second$ einen_zweiten$ eine_zweite$ un_segundo$ una_segunda$ un_deuxieme$ une_deuxieme$ um_segundo$ uma_segunda$ 第二个 第二只 第二台 第二辆
-    besides$ both$ additionally$ want$ wants$ hope$ hoping$ wish$ i_will$ next_year$ next_month$
+    getraumt$ traumte$ sonhei$ 梦见 梦到 besides$ both$ additionally$ want$ wants$ hope$ hoping$ wish$ i_will$ next_year$ next_month$
     thinking_of$ considering$ might$ will_move$ would$ if$ unless$ planning$ perhaps$ almost$ nearly$ imagine$
     tempted$ dream$ dreamt$ dreaming$ pretend$ supposed$ suppose$  used_to$ back_in$ back_then$ years_ago$
     when_i_was$ as_a_child$ as_a_kid$ growing_up$ at_twenty$ gone_are$ could_have$ rumor$ rumour$ someday$ eventually$

@@ -220,6 +220,13 @@ def test_what_ends_the_old_value_is_found_without_a_word_of_the_question(alice: 
     assert recall(alice, "What car do I drive?") == [KIA]
 
 
+def test_a_value_that_ended_is_found_by_what_replaced_it(alice: Person) -> None:
+    say(alice, *NOISE, day=-200, step=1)
+    old, new = "I started as a trainee at Siemens in spring", "Left Siemens, my job is baking bread now"
+    say(alice, old, new)
+    assert texts(search(alice, "What was my job before?"))[:2] == [old, new]
+
+
 @pytest.mark.parametrize(
     "other",
     ["My brother sold his Golf and picked up a Kia", "Washed the Golf", "I might sell the Golf and get a Kia"],

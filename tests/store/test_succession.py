@@ -143,6 +143,7 @@ def test_a_text_that_asks_plans_or_is_of_others_gives_way(newer: str, *, expecte
 def test_a_text_of_a_weaker_source_gives_way_to_a_statement_of_the_speaker() -> None:
     newer = "Your dentist is Dr. Kettle."
     assert gives_way(WHO, newer, DENTIST, is_weaker=True)
+    assert gives_way("When is the exam?", "I heard the exam is in May?", "My exam is in June.", is_weaker=True)
     assert not gives_way("Who is Ella's dentist?", newer, DENTIST, is_weaker=True)
     assert not gives_way(WHO, newer, "Is Dr. Almond my dentist?", is_weaker=True)
 
@@ -186,6 +187,7 @@ def test_another_verb_or_complement_is_no_newer_value(question: str, older: str,
         ("What is a ticket to Lyon?", "A ticket to Lyon costs 30 euros.", "A ticket to Nice costs 50 euros now."),
         ("Welchen Port hat Dienst Alpha?", "Dienst Alpha läuft auf Port 80.", "Dienst Beta läuft jetzt auf Port 81."),
         ("测试端口是多少？", "测试端口是8080", "生产端口改成9000了"),
+        ("What's for dinner on Monday?", "Monday dinner is lentil bake.", "Wednesday dinner is fish cakes."),
     ],
 )
 def test_a_newer_value_of_another_thing_than_asked_for_replaces_nothing(question: str, older: str, newer: str) -> None:
@@ -250,3 +252,9 @@ def test_a_change_of_the_same_thing_replaces_for_certain(question: str, older: s
     link = follows(question, older, newer)
     assert link is not None
     assert link.confidence == "high"
+
+
+def test_what_is_of_another_person_gives_way_even_if_it_tells_a_change() -> None:
+    older = "My driving test is booked for 11 May."
+    assert gives_way("When's my driving test?", "My cousin's driving test got moved to 2 June.", older)
+    assert not gives_way("When's my driving test?", "My boss moved my driving test to 2 June.", older)
