@@ -175,7 +175,8 @@ class Environment:
     def expiry(self, name: str, categories: Collection[str]) -> dict[str, int]:
         """Return comma-separated pairs of a category, or `tag:` and a tag, and the days until its memories expire."""
         found = {}
-        for key, days in self.pairs(name).items():
+        for written, days in self.pairs(name).items():
+            key = f"tag:{written.removeprefix('tag:').strip()}" if written.startswith("tag:") else written
             is_known = key in categories or (key.startswith("tag:") and len(key) > len("tag:"))
             if not is_known or not days.isascii() or not days.isdigit() or not 0 < int(days) <= MAX_EXPIRY_DAYS:
                 raise ImproperlyConfigured(

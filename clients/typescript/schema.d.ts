@@ -2423,7 +2423,7 @@ export interface components {
             created_at?: string | null;
             /**
              * Expires At
-             * @description When it ends: a time, or the last day in the person's time zone. Absent or null: never.
+             * @description When it ends: a time, or the last day in the person's time zone. Null: never. Absent: never, or as a memory of the same text or `external_id` has it.
              * @example null
              */
             expires_at?: string | null;
@@ -2493,7 +2493,7 @@ export interface components {
             created_at?: string | null;
             /**
              * Expires At
-             * @description When it ends: a time, or the last day in the person's time zone. Absent or null: never.
+             * @description When it ends: a time, or the last day in the person's time zone. Null: never. Absent: never, or as a memory of the same text or `external_id` has it.
              * @example null
              */
             expires_at?: string | null;
@@ -5166,7 +5166,7 @@ export interface components {
             user_id?: string | null;
             /**
              * Expires At
-             * @description When it expires again; null for never. Required for one that has expired. Absent: as before.
+             * @description When it expires again, a time or the last day; null for never. Required for one that has expired. Absent: as before.
              * @example null
              */
             expires_at?: string | null;

@@ -62,9 +62,13 @@ def set_days(user_pk: UUID, days: Mapping[str, int], *, actor: Actor) -> None:
             )
         if masked(name) != name:
             raise InvalidInput.of_field("days", _("must not name values that this gateway masks"))
+    named: dict[str, int] = {}
+    for name, number in days.items():
+        known = f"{OF_TAG}{name.removeprefix(OF_TAG).strip()}" if name.startswith(OF_TAG) else name  # as tags are kept
+        named[known] = min(number, named.get(known, number))
     with transaction.atomic():
         user = MemoryUser.objects.select_for_update(no_key=True).get(pk=user_pk)
-        if days != (user.expiry_days or {}):
-            user.expiry_days = dict(days) or None
+        if named != (user.expiry_days or {}):
+            user.expiry_days = named or None
             user.save(update_fields=["expiry_days"])
-            record(actor, "user.set_expiry", str(user_pk), user_id=user.user_id, detail={"number": len(days)})
+            record(actor, "user.set_expiry", str(user_pk), user_id=user.user_id, detail={"number": len(named)})

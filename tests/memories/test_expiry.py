@@ -313,7 +313,7 @@ def test_defaults_of_a_user_count_for_what_is_stored_afterwards(
     settings.MEMORY_GATEWAY_EXPIRY = {"user_memory_fact": 5, "full_context_user": 50}
     add(alice, message(alice, "before the default"))
     answer = call(
-        alice, "put", "/users/me/expiry", days={"full_context_user": 2, "tag:draft": 1, "user_memory_fact": 9}
+        alice, "put", "/users/me/expiry", days={"full_context_user": 2, "tag: draft ": 1, "user_memory_fact": 9}
     )
     assert answer["installation"] == settings.MEMORY_GATEWAY_EXPIRY
     assert days_of(alice) == answer["days"] == {"full_context_user": 2, "tag:draft": 1, "user_memory_fact": 9}

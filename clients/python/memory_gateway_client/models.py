@@ -1333,7 +1333,8 @@ class FactItem(Model):
     created_at: datetime | None = None
     """When it was said. Absent: now."""
     expires_at: datetime | None = None
-    """When it ends: a time, or the last day in the person's time zone. Absent or null: never."""
+    """When it ends: a time, or the last day in the person's time zone. Null: never. Absent: never, or as a memory of
+    the same text or `external_id` has it."""
     agent_id: str | None = None
     """The agent that stores it, and which alone finds it then. Absent: none."""
     session_id: str | None = None

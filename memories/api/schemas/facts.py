@@ -47,7 +47,8 @@ class _Fact(BaseModel):
     created_at: Moment | None = Field(None, description="When it was said. Absent: now.", examples=[None])
     expires_at: MomentOrDay | None = Field(
         None,
-        description="When it ends: a time, or the last day in the person's time zone. Absent or null: never.",
+        description="When it ends: a time, or the last day in the person's time zone. Null: never. Absent: never, or "
+        "as a memory of the same text or `external_id` has it.",
         examples=[None],
     )
     agent_id: Name | None = Field(
