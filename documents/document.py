@@ -89,6 +89,11 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
+def limits_for(text_bytes: int) -> Limits:
+    """Return the limits for documents with this much text."""
+    return replace(DEFAULT_LIMITS, text_bytes=text_bytes, blocks=max(DEFAULT_LIMITS.blocks, text_bytes // 50))
+
+
 MAX_CHARACTERS: Final = 800
 
 _HEADING_CHARACTERS: Final = 200

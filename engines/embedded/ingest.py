@@ -22,7 +22,7 @@ from core.network import language_model
 from core.persistence import files
 from core.redaction import redact
 from documents import mime_types, ocr
-from documents.document import Document, split
+from documents.document import Document, limits_for, split
 from documents.mime_types import is_allowed, is_picture
 from documents.reader import read_document
 from documents.reading import Note, Reading
@@ -62,7 +62,7 @@ def read_with_ocr(path: Path, mime_type: str) -> Document:
     engine: str = settings.MEMORY_GATEWAY_OCR
     folder: Path = settings.MEMORY_GATEWAY_DB_PATH.parent / "ocr"
     recognition = None if engine == "off" else ocr.Ocr(engine, folder, models=settings.MEMORY_GATEWAY_OCR_MODELS)
-    return read_document(path, mime_type, ocr=recognition)
+    return read_document(path, mime_type, limits=limits_for(settings.MEMORY_GATEWAY_MAX_TEXT_BYTES), ocr=recognition)
 
 
 def parts_of(owner: Owner, session_id: str, messages: Iterable[Message]) -> list[Part]:

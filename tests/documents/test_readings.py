@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -18,6 +19,7 @@ from documents.reading import MAX_NAMES, Note, Reading, lost_words, notes_of, se
 from documents.rows import paragraphs
 from documents.text_child import read as read_text
 from documents.text_kinds import READERS
+from engines.embedded.ingest import read_with_ocr
 from tests.documents import small_files
 
 
@@ -36,6 +38,16 @@ def test_a_text_that_is_too_long_says_so(tmp_path: Path) -> None:
     assert read_document(path, mt.PLAIN, limits=replace(DEFAULT_LIMITS, blocks=1)).reading == Reading(
         "text", 3, notes=(Note("blocks_cut", 1),), encoding="utf-8", certainty=1
     )
+
+
+def test_the_length_of_a_text_is_a_setting(tmp_path: Path, settings: Any) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("one\n\ntwo")
+    assert read_with_ocr(path, mt.PLAIN).text == "one\n\ntwo"
+    settings.MEMORY_GATEWAY_MAX_TEXT_BYTES = 4
+    reading = read_with_ocr(path, mt.PLAIN).reading
+    assert reading is not None
+    assert reading.notes == (Note("text_cut", 4),)
 
 
 def test_a_page_without_text_is_named() -> None:
