@@ -104,23 +104,35 @@ class PdfText:
 
     def comments(self) -> Iterator[Row]:
         """Yield the texts of annotations: comments, and text that was written on a page."""
+        for number, annotation in self._annotations():
+            if pdfium.FPDFAnnot_GetSubtype(annotation) not in _WITHOUT_COMMENT:
+                size = pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", None, 0)
+                text = (ctypes.c_ushort * (size // 2))()
+                pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", text, size)
+                yield "paragraph", number, bytes(text).decode("utf-16-le", "replace").strip("\0")
+
+    def attachments(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the names and bytes of embedded files, of the document and then of its pages."""
+        if not self._document:
+            return
+        files = [
+            pdfium.FPDFDoc_GetAttachment(self._document, at)
+            for at in range(pdfium.FPDFDoc_GetAttachmentCount(self._document))
+        ]
+        for found in (*files, *(pdfium.FPDFAnnot_GetFileAttachment(one) for _number, one in self._annotations())):
+            with contextlib.suppress(pypdfium2.PdfiumError):
+                if found:
+                    file = pypdfium2.PdfAttachment(found, self._document)
+                    yield file.get_name(), bytes(file.get_data())
+
+    def _annotations(self) -> Iterator[tuple[int, pdfium.FPDF_ANNOTATION]]:
+        """Yield each annotation with the number of its page; it is closed when the next one is asked for."""
         for number in range(1, len(self._document) + 1 if self._document else 1):
             page = self._page(number)
             for at in range(pdfium.FPDFPage_GetAnnotCount(page) if page else 0):
                 annotation = pdfium.FPDFPage_GetAnnot(page, at)
-                if pdfium.FPDFAnnot_GetSubtype(annotation) not in _WITHOUT_COMMENT:
-                    size = pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", None, 0)
-                    text = (ctypes.c_ushort * (size // 2))()
-                    pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", text, size)
-                    yield "paragraph", number, bytes(text).decode("utf-16-le", "replace").strip("\0")
+                yield number, annotation
                 pdfium.FPDFPage_CloseAnnot(annotation)
-
-    def attachments(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the names and bytes of embedded files."""
-        for number in range(self._document.count_attachments() if self._document else 0):
-            with contextlib.suppress(pypdfium2.PdfiumError):
-                file = self._document.get_attachment(number)  # type: ignore[union-attr]  # there are some
-                yield file.get_name(), bytes(file.get_data())
 
     def _page(self, number: int) -> pypdfium2.PdfPage | None:
         with contextlib.suppress(pypdfium2.PdfiumError, IndexError):

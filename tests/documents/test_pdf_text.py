@@ -114,6 +114,15 @@ def test_text_that_was_written_on_a_page_is_read(tmp_path: Path) -> None:
     assert [block.text for block in read_document(path, mt.PDF).blocks] == ["Printed.", "Typed on it"]
 
 
+def test_a_file_that_is_attached_to_a_page_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "form.pdf"
+    file = b"<</Type/Annot/Subtype/FileAttachment/Rect[60 600 80 620]/FS<</UF(note.txt)/F(note.txt)/EF<</F 99 0 R>>>>>>"
+    stored = b"\n99 0 obj<</Type/EmbeddedFile/Length 16>>stream\nattached quokka.\nendstream\nendobj\nxref"
+    path.write_bytes(pdf([(60, 700, "Printed.")], annotations=file).replace(b"\nxref", stored, 1))
+    found = [(block.text, block.heading) for block in read_document(path, mt.PDF).blocks]
+    assert found == [("Printed.", None), ("note.txt", "note.txt"), ("attached quokka.", "note.txt")]
+
+
 def test_embedded_files_that_cannot_be_read_are_noted(tmp_path: Path) -> None:
     document = pypdfium2.PdfDocument(pdf([(60, 700, "Body of the letter.")]))
     document.new_attachment("deep.bin").set_data(bytes(range(256)))
