@@ -307,6 +307,8 @@ class _AuditedAdmin(BaseAdmin):
 class OperatorAdmin(_AuditedAdmin, OperatorBase):
     """The panel's accounts. Memory users do not sign in here. Only superusers grant permissions beyond roles."""
 
+    filter_horizontal = ()
+
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_change_permission(request, obj) and not self._is_superior(request, obj)
 
@@ -330,12 +332,12 @@ class OperatorAdmin(_AuditedAdmin, OperatorBase):
             return super().user_change_password(request, id, form_url)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        fields = super().get_readonly_fields(request, obj)
+        fields = (*super().get_readonly_fields(request, obj), "last_login", "date_joined")
         return fields if request.user.is_superuser else (*fields, "is_superuser", "user_permissions")
 
 
 class OperatorGroupAdmin(_AuditedAdmin, GroupAdmin):
-    pass
+    filter_horizontal = ()  # its script labels what screen readers do not read
 
 
 admin.site.unregister([User, Group])

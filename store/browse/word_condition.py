@@ -46,12 +46,23 @@ def are_in_few(tokens: Sequence[str], at_most: int) -> bool:
     return bool(rows(counted, [_wanted(tokens)])[0][0] <= at_most)
 
 
+def first_holding(tokens: Sequence[str], at_most: int) -> RawSQL:
+    """Return a subquery of the row ids of at most so many of the memories that contain all these tokens."""
+    limited = f"{_HOLDING[connection.vendor]} LIMIT {at_most}"
+    return RawSQL(limited, [_wanted(tokens)])  # noqa: S611 # nosec B611 - the tokens are parameters
+
+
 def holding_any(lines: Iterable[Sequence[str]]) -> RawSQL:
     """Return a subquery of the row ids of the memories that contain all words of one of the lines."""
     syntax = _SYNTAX[connection.vendor]
     groups = [[syntax.term(WORD + token) for word in line for token in required_tokens(word)] for line in lines]
     wanted = syntax.either.join(f"({syntax.both.join(group)})" for group in groups)
     return RawSQL(_HOLDING[connection.vendor], [wanted])  # noqa: S611 # nosec B611 - the tokens are parameters
+
+
+def is_cheap_for_a_user() -> bool:
+    """Return True if looking up even very many memories with words is faster than checking a user's, as on SQLite."""
+    return connection.vendor == "sqlite"
 
 
 def rows_with(tokens: Sequence[str], at_most: int) -> list[int]:

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser import NARROW, WIDE, Observed, chromium, open_page
+from tests.console import axe
 from tests.server import RunningServer, running_server
 
 pytestmark = pytest.mark.browser
@@ -26,6 +27,19 @@ TABLES = [
     "operations/lease",
     "auth/user",
     "auth/group",
+]
+
+
+LOOKS = [
+    pytest.param(
+        lang,
+        theme,
+        size,
+        marks=pytest.mark.slow if (lang, theme, size) == ("en", "light", WIDE) else pytest.mark.torture,
+    )
+    for lang in ("en", "zh")
+    for theme in ("light", "dark")
+    for size in (WIDE, NARROW)
 ]
 
 
@@ -106,16 +120,23 @@ def test_an_operator_creates_rotates_and_revokes_a_key(
         assert_no_errors(observed, server)
 
 
-@pytest.mark.slow
-def test_every_list_opens_without_browser_errors(
-    server: RunningServer, credentials: tuple[str, str], browser: Browser
+@pytest.mark.parametrize(("lang", "theme", "size"), LOOKS)
+def test_every_list_and_form_is_accessible_without_browser_errors(
+    server: RunningServer, credentials: tuple[str, str], browser: Browser, lang: str, theme: str, size: dict[str, int]
 ) -> None:
-    with open_page(browser) as (page, observed):
-        sign_in(page, server, credentials)
-        for table in TABLES:
-            page.goto(f"{server.url}/admin/{table}/")
-            page.wait_for_selector("#changelist")
-            assert_no_errors(observed, server)
+    viewport = {"width": size["width"], "height": size["height"]}
+    context = browser.new_context(locale={"en": "en-GB", "zh": "zh-CN"}[lang], viewport=viewport)
+    context.add_init_script(f"localStorage.setItem('theme', '{theme}')")
+    page, observed = context.new_page(), Observed()
+    observed.watch(page)
+    sign_in(page, server, credentials)
+    found = []
+    for path in [*TABLES, "auth/user/1/change", "auth/group/1/change", "auth/user/add", "password_change"]:
+        page.goto(f"{server.url}/admin/{path}/")
+        found += [f"{path}: {line}" for line in axe.violations(page)]
+        assert_no_errors(observed, server)
+    assert found == []
+    context.close()
 
 
 def test_pages_are_chinese_in_a_chinese_browser(

@@ -61,6 +61,13 @@ PAGES = {
     "words in every eighteenth": "list/?tab=all&q=green+租约",
     "words that are nowhere": "list/?tab=all&q=warehouse",
     "words of a user": "list/?tab=all&user=many-00003&q=warehouse",
+    "queues": "queues/",
+    "possible instructions": "list/?tab=all&mark=instruction",
+    "what expires": "list/?tab=all&mark=expiring",
+    "edited memories": "list/?tab=all&mark=edited",
+    "duplicates of a user": "list/?tab=all&mark=duplicate&user=many-00003",
+    "a person": "find/?q=many-00003",
+    "saved views with counts": "views/counts/",
     "words of a user in every third": "list/?tab=all&user=many-00003&q=green+tea",
 }
 
