@@ -118,7 +118,7 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
         for hit in hits
         if hit.memory_id not in known
     ]
-    refused = _refused(owner, new)
+    refused = _refused(owner, session, new)
     for memory in new:
         repair_row(memory)
     with transaction.atomic():
@@ -139,9 +139,9 @@ def _copy_page(owner: Owner, session: Session, page: wire.Page) -> int:
     return len(new)
 
 
-def _refused(owner: Owner, new: Sequence[Memory]) -> set[str]:
+def _refused(owner: Owner, session: Session, new: Sequence[Memory]) -> set[str]:
     """Purge what the person's controls refuse of new copies, and return its ids."""
-    said = [(memory.text, memory.created_at_ms) for memory in new]
+    said = [admission.Derived(memory.text, memory.created_at_ms, session.session_id) for memory in new]
     places = admission.refused_derived(owner.user_pk, said, ask_seconds=topic_model.SECONDS)
     for memory in (new[place] for place in places):
         memory.text, memory.original_text, memory.payload = "", "", {}

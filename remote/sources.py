@@ -130,9 +130,11 @@ def not_shown(owner: Owner, hits: Collection[Hit]) -> set[str]:
 
 def _refused(owner: Owner, hits: Sequence[Hit]) -> set[str]:
     """Return the memories without a copy that the person's controls refuse. The times of profiles do not count."""
-    at = [hit.created_at_ms if hit.memory_type == "episode" else 0 for hit in hits]
-    texts = [(hit.text, at_ms) for hit, at_ms in zip(hits, at, strict=True)]
-    return {hits[place].memory_id for place in admission.refused_derived(owner.user_pk, texts)}
+    said = [
+        admission.Derived(hit.text, hit.created_at_ms if hit.memory_type == "episode" else 0, hit.session_id or "")
+        for hit in hits
+    ]
+    return {hits[place].memory_id for place in admission.refused_derived(owner.user_pk, said)}
 
 
 def _repeated(owner: Owner, missing: Mapping[str, Hit]) -> set[str]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -276,22 +276,37 @@ def never_kept_of(user_pk: UUID, texts: Sequence[str], *, source: Source = "file
     return refused | set(_of_model(never.topics, left, ask_seconds))
 
 
-def refused_derived(user_pk: UUID, memories: Sequence[tuple[str, int]], *, ask_seconds: float = 0) -> set[int]:
-    """Return the places of a remote's memories, texts with their times, that must be neither kept nor shown.
+class Derived(NamedTuple):
+    """A memory that a remote derived from a session, with its time (Unix milliseconds)."""
 
-    These are of a time when chats were paused, or never to be remembered. Those derived from messages of before a pause
-    may come during it. One SQL statement without controls, at most four with them.
+    text: str
+    at_ms: int
+    session_id: str
+
+    @property
+    def source(self) -> Source:
+        return "files" if parse_session_id(self.session_id).kind == Session.Kind.RESOURCE else "chats"
+
+
+def refused_derived(user_pk: UUID, memories: Sequence[Derived], *, ask_seconds: float = 0) -> set[int]:
+    """Return the places of a remote's memories that must be neither kept nor shown.
+
+    These are of a time when their source was paused, or never to be remembered. Those derived from messages of before a
+    pause may come during it. One SQL statement without controls, at most four with them.
     """
     if not memories or not Controls.objects.filter(pk=user_pk).exists():
         return set()
-    chats = Pause.objects.filter(user=user_pk, source="chats").values_list("began_at", "ended_at")
-    spans = [(to_ms(began), to_ms(ended) if ended else None) for began, ended in chats]
+    pauses = Pause.objects.filter(user=user_pk).values_list("source", "began_at", "ended_at")
+    spans = [(source, to_ms(began), to_ms(ended) if ended else None) for source, began, ended in pauses]
     of_pause = {
         place
-        for place, (_text, at_ms) in enumerate(memories)
-        if any(began <= at_ms and (ended is None or at_ms <= ended) for began, ended in spans)
+        for place, one in enumerate(memories)
+        if any(
+            source == one.source and began <= one.at_ms and (ended is None or one.at_ms <= ended)
+            for source, began, ended in spans
+        )
     }
-    texts = [text for text, _at_ms in memories]
+    texts = [one.text for one in memories]
     return of_pause | never_kept_of(user_pk, texts, source="agents", ask_seconds=ask_seconds)
 
 

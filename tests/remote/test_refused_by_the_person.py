@@ -10,10 +10,11 @@ from django.utils import timezone
 from accounts import controls
 from accounts.audit import Actor
 from accounts.models import Pause
-from core.times import isoformat
+from core.times import isoformat, to_ms
 from engines.attached import AttachedEngine
 from remote import mirror, remote_sessions
 from remote.client.client import Client
+from store.admission import Derived, refused_derived
 from store.models import Memory, Session, State
 from tests.conftest import Person
 from tests.remote.conftest import add_and_send, message_of
@@ -83,6 +84,8 @@ def test_what_is_of_a_pause_is_not_kept(
     assert "Alice drinks tea meanwhile." not in shown(engine, alice)
     session = pull(client, alice)
     assert set(mirror.episodes(session).values_list("text", flat=True)) == {"Alice drinks tea before.", ""}
+    of_file = Derived("Alice drinks tea.", to_ms(began) + 1000, f"resource:{alice.user_id}:res_1")
+    assert refused_derived(alice.user_pk, [of_file, of_file._replace(session_id="chat:1")]) == {1}
 
 
 def test_nothing_is_kept_of_an_incognito_session(client: Client, stub: StubUpstream, alice: Person) -> None:
