@@ -285,7 +285,7 @@ class Derived(NamedTuple):
 
     @property
     def source(self) -> Source:
-        return "files" if parse_session_id(self.session_id).kind == Session.Kind.RESOURCE else "chats"
+        return "files" if parse_session_id(self.session_id).kind == "resource" else "chats"
 
 
 def refused_derived(user_pk: UUID, memories: Sequence[Derived], *, ask_seconds: float = 0) -> set[int]:

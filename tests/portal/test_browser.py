@@ -14,7 +14,8 @@ import pytest
 import requests
 from playwright.sync_api import Browser, Page
 
-from tests.browser import Observed, chromium
+from tests import stub_oidc
+from tests.browser import Observed, chromium, open_page
 from tests.console import axe
 from tests.console.panel import in_both_languages
 from tests.pauses import APPLICATION, PROVISIONING
@@ -108,9 +109,18 @@ class Phone:
 
 @pytest.fixture(scope="module")
 def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phone]:
-    folder, env = tmp_path_factory.mktemp("portal"), {"MEMORY_GATEWAY_PROVISIONING_TOKEN": PROVISIONING}
-    with chromium() as browser, running_server(folder, **env) as server:
-        yield Phone(server, browser)
+    folder = tmp_path_factory.mktemp("portal")
+    with stub_oidc.running() as provider, chromium() as browser:
+        env = {
+            "MEMORY_GATEWAY_PROVISIONING_TOKEN": PROVISIONING,
+            "MEMORY_GATEWAY_OIDC_ISSUER": provider.issuer,
+            "MEMORY_GATEWAY_OIDC_CLIENT_ID": stub_oidc.CLIENT_ID,
+            "MEMORY_GATEWAY_OIDC_CLIENT_SECRET": stub_oidc.CLIENT_SECRET,
+            "MEMORY_GATEWAY_OIDC_ROLES": "staff=Viewer",
+            "MEMORY_GATEWAY_PORTAL_OIDC_CLAIM": "preferred_username",
+        }
+        with running_server(folder, **env) as server:
+            yield Phone(server, browser)
 
 
 def press(page: Page, name: str, place: str = "main") -> None:
@@ -278,6 +288,19 @@ def test_a_person_finds_nothing_of_an_incognito_chat(phone: Phone, lang: str) ->
                 phone._call(key, "memories/flush", {"session_id": "chat:hidden", "end": True})
                 wait_until(lambda: rows() == 0, 60)
         assert observed.errors == []
+
+
+def test_a_person_signs_in(phone: Phone) -> None:
+    phone.create("maria")
+    with open_page(phone.browser) as (page, observed):
+        page.set_viewport_size(PHONE)
+        page.goto(f"{phone.server.url}/portal/")
+        assert axe.violations(page) == []
+        page.get_by_role("link", name="Sign in").press("Enter")
+        press(page, "Open")
+        page.wait_for_url("**/portal/")
+        assert "I drink green tea." in page.locator("main").inner_text()
+        assert [error for error in observed.errors if "401" not in error] == []
 
 
 @pytest.mark.slow
