@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from benchmarks.answers.client import Said
 from benchmarks.retrieval.compare import judge
 from benchmarks.retrieval.questions import load
 from benchmarks.scoreboard import returns
-from benchmarks.scoreboard.peers import TOKENIZERS, Fts5
+from benchmarks.scoreboard.peers import TOKENIZERS, Fts5, Mem0Process
 from benchmarks.scoreboard.run import main
 
 TURNS = [
@@ -93,3 +94,26 @@ def test_the_whole_scoreboard_runs_and_nothing_comes_back(
     assert all(f"{step}: back of 20, lost 0" in printed for step in returns.STEPS)
     systems = [json.loads(line)["system"] for line in output.read_text(encoding="utf-8").splitlines()]
     assert {*systems} == {"gateway", *TOKENIZERS}
+
+
+def test_mem0_is_asked_over_lines_of_json(tmp_path: Path) -> None:
+    """A stand-in for its Python answers what the driver would."""
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!{sys.executable}\n"
+        "import json, sys\n"
+        "told, arguments = [], sys.argv[2:]\n"
+        "for line in sys.stdin:\n"
+        "    user, call, values = json.loads(line)\n"
+        "    told += [text for _, text, _ in values] if call == 'add' else []\n"
+        "    found = [['1', one, arguments[1]] for one in told] if call == 'search' else []\n"
+        "    print(json.dumps(found), flush=True)\n",
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    with Mem0Process(str(python), "http://127.0.0.1:1/v1#mini?dimensions=384") as process:
+        user = process.user("alice")
+        user.store("The kettle is blue.")
+        assert [(one["text"], one["session_id"]) for one in user.search("kettle")] == [("The kettle is blue.", "mini")]
+    with pytest.raises(ValueError, match="--embedding must look like"):
+        Mem0Process(str(python), "http://127.0.0.1:1/v1")

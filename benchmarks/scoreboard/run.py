@@ -25,10 +25,10 @@ from benchmarks.processes import PROJECT, gateway
 from benchmarks.retrieval.compare import ask, judge, tell
 from benchmarks.retrieval.questions import load
 from benchmarks.scoreboard import returns
-from benchmarks.scoreboard.peers import TOKENIZERS, Fts5
+from benchmarks.scoreboard.peers import TOKENIZERS, Fts5, Mem0Process
 
 GATEWAY: Final = "gateway"
-SYSTEMS: Final = (GATEWAY, *TOKENIZERS)
+MEM0: Final = "mem0"
 _DATA: Final = PROJECT.parent / "shared" / "eval"
 Create = Callable[[str], SystemUser]
 
@@ -48,13 +48,13 @@ def main(arguments: Sequence[str]) -> int:
     options.output.parent.mkdir(parents=True, exist_ok=True)
     means: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with options.output.open("w", encoding="utf-8") as output:
-        for system in SYSTEMS:
-            for verdict in _verdicts(system, files, options.limit):
+        for system in (systems := _systems(options)):
+            for verdict in _verdicts(system, files, options):
                 for measure, value in verdict.values.items():
                     means[verdict.section, measure][system].append(value)
                 print(json.dumps({"system": system, **verdict._asdict()}, ensure_ascii=False), file=output, flush=True)
-    _print_table(means)
-    is_kept = _print_returns()
+    _print_table(means, systems)
+    is_kept = _print_returns(options)
     for path in [*files, options.output]:
         print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}")
     print("commit", subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=PROJECT, text=True).strip())
@@ -66,14 +66,24 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, action="append", help="a file or folder of questions")
     parser.add_argument("--limit", type=int, help="cases of each kind and part; default: all")
     parser.add_argument("--output", type=Path, default=PROJECT / "build" / "scoreboard.jsonl")
+    parser.add_argument("--mem0", help="the Python of an environment with mem0ai, which is then asked too")
+    parser.add_argument("--embedding", default="", help="mem0's model: http://host/v1#model?dimensions=N")
     options = parser.parse_args(arguments)
     options.data = options.data or [_DATA]
     return options
 
 
-def _verdicts(system: str, files: Sequence[Path], limit: int | None) -> Iterator[Verdict]:
+def _systems(options: argparse.Namespace) -> tuple[str, ...]:
+    return (GATEWAY, *TOKENIZERS, *([MEM0] if options.mem0 else ()))
+
+
+def _verdicts(system: str, files: Sequence[Path], options: argparse.Namespace) -> Iterator[Verdict]:
     """Yield the verdicts on all answers of a system."""
-    if system == GATEWAY:
+    limit = options.limit
+    if system == MEM0:
+        with Mem0Process(options.mem0, options.embedding) as process:
+            yield from _of(process.user, files, limit)
+    elif system == GATEWAY:
         with tempfile.TemporaryDirectory() as folder, gateway(Path(folder), LOG_BODIES="false") as (port, _pid):
             yield from _of(lambda name: Person.create(port, name), files, limit)
     else:
@@ -132,20 +142,23 @@ def _poisoning(user: SystemUser) -> Iterator[Verdict]:
         yield Verdict("poisoning", question, values)
 
 
-def _print_table(means: Mapping[tuple[str, str], Mapping[str, Sequence[float]]]) -> None:
-    print(f"{'section':32} {'measure':46} {'n':>6}", *(f"{system:>15}" for system in SYSTEMS))
+def _print_table(means: Mapping[tuple[str, str], Mapping[str, Sequence[float]]], systems: Sequence[str]) -> None:
+    print(f"{'section':32} {'measure':46} {'n':>6}", *(f"{system:>15}" for system in systems))
     for (section, measure), values in means.items():
-        shown = [f"{statistics.fmean(values[system]):15.3f}" for system in SYSTEMS]
+        shown = [f"{statistics.fmean(values[system]):15.3f}" for system in systems]
         print(f"{section:32} {measure:46} {len(values[GATEWAY]):6}", *shown)
 
 
-def _print_returns() -> bool:
+def _print_returns(options: argparse.Namespace) -> bool:
     """Print what of the deleted facts came back. Return True if the gateway kept all decisions."""
     peers = {name: dict(returns.of_peer(Fts5(tokenizer))) for name, tokenizer in TOKENIZERS.items()}
+    if options.mem0:
+        with Mem0Process(options.mem0, options.embedding) as process:
+            peers[MEM0] = dict(returns.of_peer(process.user("returns")))
     is_kept = True
     for step, count in returns.of_gateway():
         is_kept &= count.back == count.lost == 0
-        of_peers = [f"{peers[name][step].back if step in peers[name] else '-':>15}" for name in TOKENIZERS]
+        of_peers = [f"{peers[name][step].back if step in peers[name] else '-':>15}" for name in peers]
         measure = f"{step}: back of {count.deleted}, lost {count.lost}"
         print(f"{'does it come back':32} {measure:46} {'':6} {count.back:15}", *of_peers, flush=True)
     return is_kept

@@ -192,7 +192,7 @@ class _Monitor:
         self._answered_at = self._current_at = float("-inf")
         self._replayed = 0
         self._flushed: deque[tuple[float, int]] = deque()
-        self._sockets: dict[object, int] = {}
+        self._sockets: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._was_current = False
         self._is_first_probe_done = threading.Event()
@@ -245,14 +245,16 @@ class _Monitor:
 
     @contextmanager
     def _socket_of(self, connection: BaseDatabaseWrapper) -> Iterator[None]:
+        """Register the connection's socket inside the block: a copy, whose number stays even if the other is closed."""
         connection.ensure_connection()
-        with self._lock:
-            self._sockets[connection] = connection.connection.pgconn.socket
-        try:
-            yield
-        finally:
+        with socket.socket(fileno=os.dup(connection.connection.pgconn.socket)) as copy:
             with self._lock:
-                self._sockets.pop(connection, None)
+                self._sockets.add(copy)
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._sockets.discard(copy)
 
     def _probe_forever(self) -> None:
         while True:
@@ -299,6 +301,6 @@ class _Monitor:
     def _end_waiting_reads(self) -> None:
         """Shut down the sockets, so that reads fail now and not when the network gives up."""
         with self._lock:
-            for number in self._sockets.values():
-                with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:
-                    copy.shutdown(socket.SHUT_RDWR)
+            for one in self._sockets:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
