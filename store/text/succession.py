@@ -513,7 +513,7 @@ A logistic regression on the cases of the benchmark that were read, and on pairs
 """
 _BIAS: Final = -3.3
 _LIKELY: Final = -0.7
-_SURE: Final = 0.3
+_SURE: Final = 0.6
 """The least evidence for a link, and for one that may leave the older text out."""
 _PRESUMED: Final = 1.5
 """Evidence that a question for what was before gives: that something changed."""

@@ -154,8 +154,8 @@ DOUBTS: Final = """
 """
 """Words of a text that replaces nothing: it doubts, wishes, plans, plays, tells of the past, or adds a value."""
 TEMPORARY: Final = (
-    r"\b(?:only today|just today|early today|late today|this time|dieses mal|diesmal|esta vez|cette fois|desta vez|for today|temporarily|for now|vorubergehend|nur heute|furs erste|temporalmente|por ahora"
-    r"|provisoirement|temporairement|temporariamente|por enquanto)\b|临时|暂时|这一次|就这次|这两天"
+    r"\b(?:(?:only|just) (?:today|for (?:today|tomorrow|tonight|one|this|next))|nur (?:fur )?(?:morgen|diese)|solo por|juste pour|so por|early today|late today|this time|dieses mal|diesmal|esta vez|cette fois|desta vez|for today|temporarily|for now|vorubergehend|nur heute|furs erste|temporalmente|por ahora"
+    r"|provisoirement|temporairement|temporariamente|por enquanto)\b|临时|暂时|特殊|照旧|照常|这一次|就这次|这两天"
 )
 """Words that say that something holds for a while, and not for good."""
 NEGATIONS: Final = (
@@ -172,7 +172,7 @@ OTHERS: Final = """
     sister brother mother father mom$ moms$ mum$ mums$ mama$ papa$ dad$ dads$ parent my_son$ our_son$ user's_son$ my_sons$ daughter uncle aunt cousin nephew niece
     grandma grandpa grandmother grandfather grandson granddaughter husband wife$ girlfriend boyfriend partner$ friend$ friends$
     roommate flatmate colleague coworker neighbor neighbour in-law brother-in-law sister-in-law kid$ kids$ child$ children$
-    cat$ dog$ baby$ accountant$ client$ customer$ teammate$
+    cat$ dog$ baby$ mate$ mates$ buddy$ pal$ next_door$ nebenan$ kumpel al_lado$ d'a_cote$ 隔壁 accountant$ client$ customer$ teammate$
     schwester bruder mutter vater eltern sohn tochter onkel tante$ cousine$ neffe$ nichte oma$ opa$ schwager schwagerin
     freund$ freundin$ mein_mann$ meine_frau$ meiner_frau$ meines_mannes$ kollege kollegin nachbar kind$ kinder$ mitbewohner hund$ katze$
     hermano hermana madre$ padre$ padres$ hijo hija tio$ tia$ primo$ prima$ abuelo abuela amigo amiga marido esposa novio$
