@@ -363,7 +363,8 @@ def test_parts_whose_encoding_is_a_guess_say_so(read: Read) -> None:
 
 
 def test_names_in_an_archive_are_decoded(read: Read) -> None:
-    data = archive(**{"x" * 20 + ".txt": "text one", "__DS_Store": b"\0"}, Thumbs__db=b"\0")
+    members: dict[str, bytes | str] = {"x" * 20 + ".txt": "text one", "__DS_Store": b"\0", "Thumbs__db": b"\0"}
+    data = archive(**members)
     document = read(data.replace(b"x" * 20, "会议纪要和房屋租赁".encode("gbk") + b"xx"), mt.ZIP)
     assert heading_of(document, "text one") == "会议纪要和房屋租赁xx.txt"
     assert noted(document) == ()
