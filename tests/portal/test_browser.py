@@ -293,7 +293,7 @@ def test_a_person_finds_nothing_of_an_incognito_chat(phone: Phone, lang: str) ->
 def test_a_person_signs_in(phone: Phone) -> None:
     phone.create("maria")
     with open_page(phone.browser) as (page, observed):
-        page.set_viewport_size(PHONE)
+        page.set_viewport_size({"width": 390, "height": 844})
         page.goto(f"{phone.server.url}/portal/")
         assert axe.violations(page) == []
         page.get_by_role("link", name="Sign in").press("Enter")
