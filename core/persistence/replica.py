@@ -50,8 +50,16 @@ def read(caller: str, call: Callable[[], _Result]) -> _Result:
 
     The call is repeated on the primary if it writes after all, or if the replica fails.
     """
-    if not is_configured() or connections[DEFAULT_DB_ALIAS].in_atomic_block or _is_inside():
+    if not is_configured() or _thread.is_reading or connections[DEFAULT_DB_ALIAS].in_atomic_block:
         return call()
+    _thread.is_reading = True
+    try:
+        return _read(caller, call)
+    finally:
+        _thread.is_reading = False
+
+
+def _read(caller: str, call: Callable[[], _Result]) -> _Result:
     monitor = _monitor()
     wanted = recent_writes().of(caller) if monitor.is_current() else UNKNOWN
     source = "primary"
@@ -156,6 +164,8 @@ def problem() -> str:
 
 class _Thread(threading.local):
     primary: BaseDatabaseWrapper
+    is_reading = False
+    """The outermost read has chosen."""
 
 
 _thread = _Thread()
