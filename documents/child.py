@@ -4,7 +4,7 @@ import contextlib
 import os
 import selectors
 import signal
-import subprocess  # nosec B404: the children are our own modules
+import subprocess  # the children are our own modules
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ Process = subprocess.Popen[bytes] | Forked
 
 def _start(arguments: list[str], stdin: IO[bytes] | int, *, is_server: bool = False) -> subprocess.Popen[bytes]:
     """Start one of our modules with a clean environment. Raises: `OSError`."""
-    return subprocess.Popen(  # noqa: S603  # nosec B603: our module; the caller's only part is a known type
+    return subprocess.Popen(  # noqa: S603 - our module; the caller's only part is a known type
         [sys.executable, "-E", "-s", "-m", *arguments],
         stdin=stdin,
         stdout=subprocess.DEVNULL if is_server else subprocess.PIPE,

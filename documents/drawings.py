@@ -11,8 +11,8 @@ import zlib
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from typing import Final
-from xml.etree import ElementTree  # nosec B405: the members were checked for declarations
-from xml.sax.saxutils import unescape  # nosec B406: it parses nothing
+from xml.etree import ElementTree  # the members were checked for declarations
+from xml.sax.saxutils import unescape
 
 _SLIDES: Final = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -28,7 +28,7 @@ Load = Callable[[str], bytes | None]
 def related(load: Load, part: str) -> dict[str, tuple[str, str]]:
     """Return the kind and the part of each relation of a part, by their identifiers."""
     folder, name = posixpath.split(part)
-    root = ElementTree.fromstring(load(f"{folder}/_rels/{name}.rels") or b"<none/>")  # noqa: S314  # nosec B314
+    root = ElementTree.fromstring(load(f"{folder}/_rels/{name}.rels") or b"<none/>")  # noqa: S314
     return {
         one.get("Id", ""): (
             one.get("Type", "").rpartition("/")[2],
@@ -64,7 +64,7 @@ def paragraphs_in(content: bytes) -> Iterator[str]:
 
 
 def _root(content: bytes) -> ElementTree.Element:
-    return ElementTree.fromstring(content)  # noqa: S314  # nosec B314
+    return ElementTree.fromstring(content)  # noqa: S314
 
 
 class OfficeFile:

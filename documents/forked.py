@@ -7,7 +7,7 @@ import atexit
 import os
 import signal
 import socket
-import subprocess  # nosec B404: the server is our own module
+import subprocess  # the server is our own module
 import threading
 import time
 from collections.abc import Callable, Mapping

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
-from xml.etree import ElementTree  # nosec B405: the members were checked for declarations
+from xml.etree import ElementTree  # the members were checked for declarations
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
@@ -190,7 +190,7 @@ def _word(data: bytes) -> bytes:
 
 def _numbering(numbering: bytes | None, styles: bytes | None) -> _Numbering:
     found = _Numbering()
-    root = ElementTree.fromstring(numbering) if numbering else ElementTree.Element("none")  # noqa: S314  # nosec B314
+    root = ElementTree.fromstring(numbering) if numbering else ElementTree.Element("none")  # noqa: S314
     links: dict[str, str] = {}
     for one in root.iter(f"{{{_W}}}abstractNum"):
         key = _value(one, "abstractNumId") or ""
@@ -212,7 +212,7 @@ def _numbering(numbering: bytes | None, styles: bytes | None) -> _Numbering:
                 found.levels[key] = {**found.levels.get(found.abstract[number], {}), level: changed}
                 found.abstract[number] = key
     if styles:
-        _read_styles(ElementTree.fromstring(styles), found)  # noqa: S314  # nosec B314
+        _read_styles(ElementTree.fromstring(styles), found)  # noqa: S314
     return found
 
 

@@ -8,7 +8,7 @@ boxes as fractions of the page when it is turned upright, against the clock, by 
 
 import csv
 import io
-import subprocess  # nosec B404: tesseract, a program that the operator chose
+import subprocess  # tesseract, a program that the operator chose
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -175,7 +175,7 @@ def _tesseract(program: str, languages: str) -> Recognize:
     def read(image: Image.Image) -> Iterator[Scored]:
         picture = io.BytesIO()
         image.save(picture, "PNG")
-        output = subprocess.run(  # noqa: S603  # nosec B603: the operator's program, constant arguments
+        output = subprocess.run(  # noqa: S603 - the operator's program, constant arguments
             [program, "stdin", "stdout", "-l", languages, "--dpi", "200", "tsv"],
             input=picture.getvalue(),
             stdout=subprocess.PIPE,

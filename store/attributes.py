@@ -110,7 +110,7 @@ def matching(owner: Owner, condition: Condition, among: Collection[int] | None =
     if among is not None:
         # The ORM would resolve each number, which takes longer than looking it up.
         listed = f'"{Attribute._meta.db_table}"."memory_id" IN ({slots(among)})'  # noqa: SLF001
-        found = found.filter(RawSQL(listed, list(among), BooleanField()))  # noqa: S611 # nosec B611 - numbers as parameters
+        found = found.filter(RawSQL(listed, list(among), BooleanField()))  # noqa: S611 - numbers as parameters
     if condition.operator == "exists":
         return found
     if condition.operator in {"any", "in"}:

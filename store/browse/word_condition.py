@@ -32,7 +32,7 @@ _HOLDING: Final = {
 
 def holding(tokens: Sequence[str]) -> RawSQL:
     """Return a subquery of the row ids of the memories that contain all these tokens."""
-    return RawSQL(_HOLDING[connection.vendor], [_wanted(tokens)])  # noqa: S611 # nosec B611 - the tokens are parameters
+    return RawSQL(_HOLDING[connection.vendor], [_wanted(tokens)])  # noqa: S611 - the tokens are parameters
 
 
 def come_first(tokens: Sequence[str]) -> bool:
@@ -49,7 +49,7 @@ def are_in_few(tokens: Sequence[str], at_most: int) -> bool:
 def first_holding(tokens: Sequence[str], at_most: int) -> RawSQL:
     """Return a subquery of the row ids of at most so many of the memories that contain all these tokens."""
     limited = f"{_HOLDING[connection.vendor]} LIMIT {at_most}"
-    return RawSQL(limited, [_wanted(tokens)])  # noqa: S611 # nosec B611 - the tokens are parameters
+    return RawSQL(limited, [_wanted(tokens)])  # noqa: S611 - the tokens are parameters
 
 
 def holding_any(lines: Iterable[Sequence[str]]) -> RawSQL:
@@ -57,7 +57,7 @@ def holding_any(lines: Iterable[Sequence[str]]) -> RawSQL:
     syntax = _SYNTAX[connection.vendor]
     groups = [[syntax.term(WORD + token) for word in line for token in required_tokens(word)] for line in lines]
     wanted = syntax.either.join(f"({syntax.both.join(group)})" for group in groups)
-    return RawSQL(_HOLDING[connection.vendor], [wanted])  # noqa: S611 # nosec B611 - the tokens are parameters
+    return RawSQL(_HOLDING[connection.vendor], [wanted])  # noqa: S611 - the tokens are parameters
 
 
 def is_cheap_for_a_user() -> bool:
