@@ -172,7 +172,7 @@ OTHERS: Final = """
     sister brother mother father mom$ moms$ mum$ mums$ mama$ papa$ dad$ dads$ parent my_son$ our_son$ user's_son$ my_sons$ daughter uncle aunt cousin nephew niece
     grandma grandpa grandmother grandfather grandson granddaughter husband wife$ girlfriend boyfriend partner$ friend$ friends$
     roommate flatmate colleague coworker neighbor neighbour in-law brother-in-law sister-in-law kid$ kids$ child$ children$
-    cat$ dog$ baby$ mate$ mates$ buddy$ pal$ next_door$ nebenan$ kumpel al_lado$ d'a_cote$ 隔壁 accountant$ client$ customer$ teammate$
+    cat$ dog$ baby$ mate$ mates$ buddy$ pal$ nebenan$ kumpel al_lado$ d'a_cote$ 隔壁 accountant$ client$ customer$ teammate$
     schwester bruder mutter vater eltern sohn tochter onkel tante$ cousine$ neffe$ nichte oma$ opa$ schwager schwagerin
     freund$ freundin$ mein_mann$ meine_frau$ meiner_frau$ meines_mannes$ kollege kollegin nachbar kind$ kinder$ mitbewohner hund$ katze$
     hermano hermana madre$ padre$ padres$ hijo hija tio$ tia$ primo$ prima$ abuelo abuela amigo amiga marido esposa novio$
