@@ -767,7 +767,8 @@ def _is_one_thing(old: Said, frame: str) -> bool:
 
 
 def _are_of_one_kind(old: Said, new: Said) -> bool:
-    return bool(old.kinds & new.kinds or (old.names and new.names - old.names))
+    is_name = bool(old.names and new.names - old.names) and not (new.kinds - old.kinds) & {"day", "clock"}
+    return bool(old.kinds & new.kinds) or is_name
 
 
 @lru_cache(maxsize=16_384)
