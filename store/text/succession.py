@@ -86,7 +86,7 @@ _ASKING: Final = frozenset(succession_words.ASKING.split())
 _QUOTE = lazy_pattern('["\u201c\u201d\u201e\u300c\u300e\u00ab`>]')
 _OWNER = lazy_pattern(r"\b(?!(?:It|That|This|What|There|Here|Who|Where|When|Let|He|She|The user|User)'s)([A-Z]\w+)'s\b")
 _HE = lazy_pattern(
-    r"\b(?:he(?! \w+[aei]d[ao]\b)|she|his|they're|sie hat|sein(?:en|em|er)|elle|ele|ela)\b|(?:^|[.;,] )(?:her|their) \w"
+    r"\b(?:next do{2}r|he(?! \w+[aei]d[ao]\b)|she|his|they're|sie hat|sein(?:en|em|er)|elle|ele|ela)\b|(?:^|[.;,] )(?:her|their) \w"
 )
 _NUMBER_WORD = lazy_pattern(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty"
