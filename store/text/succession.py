@@ -425,7 +425,10 @@ def _others(text: str, folded: str, marks: Iterable[tuple[str, frozenset[str]]])
     found |= {match[1].lower() for match in _OWNER.finditer(text)}
     if (first := _FIRST_NAME.match(text)) and first[1] not in _NO_NAMES and not _is_known(first[1].lower()):
         found.add(first[1].lower())
-    return frozenset(found | {match[0] for match in _HAN_NAME.finditer(text)} | {"he" for _ in _HE.finditer(folded)})
+    found |= {match[0] for match in _HAN_NAME.finditer(text)}
+    if _HE.search(folded) and (found or "the user" not in folded):  # else it is the user
+        found.add("he")
+    return frozenset(found)
 
 
 @lru_cache(maxsize=4096)
@@ -493,7 +496,7 @@ EVIDENCE: Final = {
     "another person": 0.5,
     "same topic": 0.4,
     "now, answers": 0.3,
-    "long before": -0.1,
+    "long before": -3.5,
     "named apart": -0.8,
     "named apart, no word of a change": -0.5,
     "named apart, another number": -1.1,
@@ -607,6 +610,7 @@ def _is_of_another(wanted: Question, old: Said, new: Said, older: str, newer: st
     if (
         is_of_other_number
         or _is_of_other_day(wanted.text, older, newer)
+        or _is_done_by_another(wanted, older, newer)
         or _names_older_thing(wanted, older, newer)
         or _differ_in_units(older, newer)
     ):
@@ -624,6 +628,21 @@ def _is_of_other_day(asked: str, older: str, newer: str) -> bool:
 
 
 _WEEKDAY = lazy_pattern(WEEKDAY)
+
+
+def _is_done_by_another(wanted: Question, older: str, newer: str) -> bool:
+    """Return True if a person or thing of the speaker does what the speaker did: "I report to", "my intern reports to"."""
+    done = {match[1][:4] for match in _DOES.finditer(fold_in_place(_read(older)))}
+    return any(
+        match["does"][:4] in done and match["who"] not in older.casefold() and not _has(wanted.all_words, match["who"])
+        for match in _OF_SPEAKER_DOES.finditer(fold_in_place(_read(newer)))
+    )
+
+
+_DOES = lazy_pattern(r"\b(?:i|we|user) (?:(?:now|still|also|currently) )?(\w{4,})")
+_OF_SPEAKER_DOES = lazy_pattern(
+    r"\b(?:my|our|user's) (?P<who>\w{3,}) (?:(?:now|still|also|just|currently) )?(?P<does>\w{4,})"
+)
 _HAN_OBJECT = lazy_pattern("把([^，。把]{1,5}?)[卖换改染刷漆搬调移送]")
 """The thing that a Chinese text says to have changed."""
 _UNITS: Final = (
@@ -910,7 +929,8 @@ def _is_of_one_subject(wanted: Question, old: Said, new: Said, older: str, newer
     """Return True if both texts speak of whom or what the question asks for."""
     asked = _topics_of(wanted)
     told = older.casefold()
-    known = old.others | wanted.others | old.all_words | {one for one in new.others if one in told}
+    named = {one for one in new.others if one in (told.split() if one == "he" else told)}
+    known = old.others | wanted.others | old.all_words | named | ({"he"} - new.others)
     clauses = [
         one for one in _clauses(newer) if one.topics & asked or any(_has(one.words, word) for word in wanted.words)
     ]
