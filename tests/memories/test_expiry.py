@@ -141,10 +141,6 @@ def test_a_date_alone_ends_with_the_day_where_the_person_is(alice: Person, setti
     call(alice, "delete", path)
     call(alice, "post", f"{path}/restore", expires_at="2199-12-30")
     assert Memory.objects.get(text="changed").expires_at == end - timedelta(days=1)
-    file = f"/resources/{upload(alice)['resource_id']}"
-    call(alice, "delete", file)
-    call(alice, "post", f"{file}/restore", expires_at="2199-12-31")
-    assert datetime.fromisoformat(call(alice, "get", file)["expires_at"]) == end
     today = timezone.now().astimezone(zone_of("Asia/Shanghai")).date()
     call(alice, "patch", path, expires_at=today.isoformat())
     yesterday = (today - timedelta(days=1)).isoformat()
@@ -154,6 +150,15 @@ def test_a_date_alone_ends_with_the_day_where_the_person_is(alice: Person, setti
     of_message = {"session_id": "chat:c1", "messages": [message(alice, "x", expires_at=yesterday)]}
     refused = call(alice, "post", "/memories/add", status=422, **of_message)
     assert refused["errors"][0]["field"] == "messages.0.expires_at"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_file_is_restored_until_the_end_of_a_day(alice: Person, settings: Any, storage: Path) -> None:
+    settings.MEMORY_GATEWAY_TIME_ZONE = "Asia/Shanghai"
+    file = f"/resources/{upload(alice)['resource_id']}"
+    call(alice, "delete", file)
+    call(alice, "post", f"{file}/restore", expires_at="2199-12-31")
+    assert call(alice, "get", file)["resources"][0]["expires_at"].startswith("2199-12-31T16:00")
 
 
 def test_an_override_sets_and_clears_the_time(alice: Person, step: Callable[..., None]) -> None:
