@@ -404,7 +404,8 @@ class _Ranker:
         rows[row.pk] = row
         legs = self._keywords[request.query].legs(np.array([place]), [len(ranked) + 1])
         after = next(n for n, (pk, _score) in enumerate(ranked, start=1) if pk == known.row.pk)
-        return [*ranked[:after], (row.pk, known.score._replace(legs={"keyword": legs[0]})), *ranked[after:]]
+        with_it = [*ranked[:after], (row.pk, known.score._replace(legs={"keyword": legs[0]})), *ranked[after:]]
+        return with_it[: max(request.top_k, len(ranked))]
 
     def rescore(
         self, request: SearchRequest, plan: SearchPlan, ranked: list[Ranked], rows: Mapping[int, records.Row]

@@ -828,7 +828,7 @@ def gives_way(asked: str, first: str, other: str, *, is_weaker: bool = False) ->
     if told is not None and is_of_others and told.signal and not _is_owned(first, told.others - wanted.others):
         is_of_others = False  # another person may have changed what is of the speaker
     is_doubt = told is not None and stated.is_plain and (not told.is_plain or told.is_temporary)
-    if is_weaker and not wanted.is_of_speaker and wanted.others - stated.others:
+    if is_weaker and not wanted.is_of_speaker and (wanted.others - stated.others or _is_of_named(asked, other)):
         return False
     is_weaker = is_weaker and stated.is_plain and (wanted.is_of_speaker or stated.is_of_speaker)
     if not (is_weaker or is_doubt or is_of_others):
@@ -837,6 +837,14 @@ def gives_way(asked: str, first: str, other: str, *, is_weaker: bool = False) ->
         return not told.beginnings.isdisjoint(stated.beginnings)
     of_first = _coverage(asked, first)
     return (of_first > 0 or is_weaker) and _coverage(asked, other) >= max(of_first, _LEAST_COVERAGE)
+
+
+def _is_of_named(asked: str, other: str) -> bool:
+    """Return True if a question names someone whom another text does not: "What does Carol say?"."""
+    return any(match[0] not in other for match in _NAME_INSIDE.finditer(asked))
+
+
+_NAME_INSIDE = lazy_pattern(r"(?<=[a-z] )[A-Z]\w+")
 
 
 def _is_owned(text: str, others: Iterable[str]) -> bool:
