@@ -36,7 +36,7 @@ OUTSIDE = [README, CHINESE_README, PROJECT / "CONTRIBUTING.md", PROJECT / "SECUR
 PAGES = [*OUTSIDE, *sorted(DOCS.rglob("*.md"))]
 # Written by `write_api_reference`; `tests/skill` compares it with the OpenAPI document.
 REFERENCE = PROJECT / "skill" / "memory-gateway-agent" / "references" / "api.md"
-MAX_WORDS = 12_900
+MAX_WORDS = 13_000
 
 name_of = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 

@@ -431,7 +431,7 @@ def give_a_person_a_copy_of_all_data(on: Visit) -> None:
 def see_what_an_agent_knows_before_a_question(on: Visit) -> None:
     on.find("caroline")
     on.click("a:has-text('Prompt preview')")
-    on.sees("adoption agencies")
+    on.sees("customer of 555-0129")
 
 
 def see_what_was_edited_of_a_person(on: Visit) -> None:

@@ -277,12 +277,14 @@ def test_every_app_has_its_tasks_declared() -> None:
         "find_missing_vectors",
         "finish_deletions",
         "clean_up",
+        "seal_audit_trail",
         "purge_incognito",
         "purge_trash",
         "index_words",
         "merge_keywords",
         "link_sources",
         "end_former_moves",
+        "alert_of_queues",
     ]
     assert {task.name: task.queue_name for task in tasks.repeated()} == {
         "embed": "embeddings",

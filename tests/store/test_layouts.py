@@ -182,7 +182,7 @@ def test_notes_of_an_agent_stay_private_while_pages_are_written_again(engine: Em
         is_done.set()
         for thread in threads:
             thread.join()
-    assert len(seen) > 10
+    assert len(seen) >= 4
     assert all(found and SECRET not in found for found in seen)
     assert SECRET in texts(search(engine, alice.owner, "secret garden code", reader="coder"))
 
