@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -72,15 +73,16 @@ def test_an_answer_is_judged_by_turn_and_by_session(
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS.values())
 def test_a_peer_finds_by_any_word_the_best_first(tokenizer: str) -> None:
-    peer = Fts5(tokenizer)
-    peer.say([Said("The kettle is blue."), Said("The kettle of my sister is red."), Said("Rain fell.")])
-    assert next(one["text"] for one in peer.search('the "red" kettle')) == "The kettle of my sister is red."
-    assert len(peer.search("kettle")) == 2
-    assert peer.search("…") == []
+    with closing(Fts5(tokenizer)) as peer:
+        peer.say([Said("The kettle is blue."), Said("The kettle of my sister is red."), Said("Rain fell.")])
+        assert next(one["text"] for one in peer.search('the "red" kettle')) == "The kettle of my sister is red."
+        assert len(peer.search("kettle")) == 2
+        assert peer.search("…") == []
 
 
 def test_facts_come_back_to_a_plain_table() -> None:
-    counts = dict(returns.of_peer(Fts5(TOKENIZERS["FTS5, porter"])))
+    with closing(Fts5(TOKENIZERS["FTS5, porter"])) as peer:
+        counts = dict(returns.of_peer(peer))
     assert counts == {"deleted": (0, 20, 0), "sent again": (10, 20, 0), "ingested again": (20, 20, 0)}
 
 

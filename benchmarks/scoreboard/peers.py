@@ -26,6 +26,9 @@ class Fts5:
         self._db = sqlite3.connect(":memory:")
         self._db.execute(f"CREATE VIRTUAL TABLE said USING fts5(body, session UNINDEXED, tokenize='{tokenizer}')")
 
+    def close(self) -> None:
+        self._db.close()
+
     def say(self, messages: Iterable[Said], **_options: Any) -> None:
         rows = ((said.text, f"chat:{said.session}") for said in messages)
         self._db.executemany("INSERT INTO said (body, session) VALUES (?, ?)", rows)

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -151,7 +152,10 @@ def _print_table(means: Mapping[tuple[str, str], Mapping[str, Sequence[float]]],
 
 def _print_returns(options: argparse.Namespace) -> bool:
     """Print what of the deleted facts came back. Return True if the gateway kept all decisions."""
-    peers = {name: dict(returns.of_peer(Fts5(tokenizer))) for name, tokenizer in TOKENIZERS.items()}
+    peers = {}
+    for name, tokenizer in TOKENIZERS.items():
+        with closing(Fts5(tokenizer)) as peer:
+            peers[name] = dict(returns.of_peer(peer))
     if options.mem0:
         with Mem0Process(options.mem0, options.embedding) as process:
             peers[MEM0] = dict(returns.of_peer(process.user("returns")))
