@@ -19,7 +19,7 @@ ACTOR = Actor.operator("olga")
 
 @pytest.fixture
 def sealed(alice: Person, bob: Person) -> list[int]:
-    """Return the events of two batches: one of Alice, one of both with a reason, one of nobody."""
+    """Return the events of two batches: one of Alice, one of both with a reason, one without a user."""
     AuditEvent.objects.all().delete()
     record(ACTOR, "memory.delete", "m1", user_id="alice", detail={"reason": "Alice asked."})
     assert not audit_chain.seal(timezone.now())

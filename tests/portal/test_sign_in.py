@@ -67,7 +67,7 @@ def test_a_person_signs_in_and_may_resume(provider: Provider, alice: Person) -> 
 
 
 LIES: dict[str, Callable[[Provider], Any]] = {
-    "an unknown person": lambda provider: provider.person.update(sub="nobody"),
+    "an unknown person": lambda provider: provider.person.update(sub="stranger"),
     "another case": lambda provider: provider.person.update(sub=provider.person["sub"].upper()),
     "another nonce": lambda provider: provider.claims.update(nonce="x"),
     "another audience": lambda provider: provider.claims.update(aud="another"),
