@@ -1,9 +1,9 @@
 """Topics that are never remembered: how many statements are refused, and how many of other topics by mistake.
 
-`statements.tsv` holds 300 statements that were written before the lexicons; `others.tsv` some of other writers, out of
-the cases of the benchmark of answers. Do not tune the lexicons to them. `--conversations` names a file of conversations
-(a list of objects with `conversation`, as the retrieval benchmark reads them), whose turns are not labeled: refused
-ones count as mistakes unless `judged.tsv` has them, by a digest of their text.
+`statements.tsv` holds 300 statements that were written before the lexicons, `others.tsv` some of other writers; do not
+tune the lexicons to them. `read.tsv` has 312 of two writers that were read since: before, 63 % were refused.
+`--conversations` names a file of conversations (a list of objects with `conversation`), whose turns are not labeled:
+refused ones count as mistakes unless `judged.tsv` has them, by a digest of their text.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks topics", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--conversations", type=Path, help="a file of conversations, to count mistakes")
     options = parser.parse_args(arguments)
-    is_met = min(map(_report, ("statements", "others")))
+    is_met = min(map(_report, ("statements", "others", "read")))
     if options.conversations:
         told = json.loads(options.conversations.read_text(encoding="utf-8"))
         parts = [part for one in told for part in one["conversation"].values() if isinstance(part, list)]

@@ -32,6 +32,45 @@ ABOUT_OTHER_THINGS = [
     "Die Kirche wurde 1402 gebaut.",
     "Ich mag grünen Tee und Wandern.",
     "Wie funktioniert eine Hypothek?",
+    "Can you help me write an essay about diabetes?",
+    "I'm reading a novel about a priest in Mexico.",
+    "I read that insulin was discovered in 1921.",
+    "Please tell me about the history of the Labour Party.",
+    "I moved the file to Documents.",
+    "I have 200 photos to sort.",
+    "We need 200 grams of flour for this.",
+    "I get paper from the printer.",
+    "Kannst du mir den Unterschied zwischen ETF und Fonds erklären?",
+    "Ich höre gern Podcasts über Geschichte.",
+    "Ich bin heute etwas müde.",
+    "Mein Kurs beginnt um acht.",
+    "我主要用Python。",
+    "我性格比较内向。",
+    "我想学西班牙语。",
+    "帮我写一首关于秋天的诗。",
+    "公司将于七月迁至新址。",
+]
+TOLD = [
+    ("Dad had a stroke last winter and still can't move his arm.", "health"),  # of the person's people
+    ("My sister is told that the lump is malignant.", "health"),
+    ("I've been on citalopram since June.", "health"),  # a medicine by its ending
+    ("There is a tingling under my ribs.", "health"),
+    ("Migraine again since this morning.", "health"),  # the subject is left out
+    ("got laid off on Friday", "work"),
+    ("hab heute die Kündigung bekommen", "work"),
+    ("刚被公司裁了，正在改简历", "work"),
+    ("婆婆上周刚出院", "family"),
+    ("I take home 3,200 after taxes.", "money"),
+    ("My grandmother left me around eighty thousand.", "money"),
+    ("Our vicar asked me to read the lesson.", "religion"),
+    ("As a socialist I find that hard.", "politics"),
+    ("My brother's gone full MAGA.", "politics"),
+    ("We haven't slept together in a year.", "sexuality"),
+    ("I swim at the Parkside baths at seven.", "location"),
+    ("Every morning I walk the dog through Prospect Park.", "location"),
+    ("Jeden Donnerstag bin ich in der Kletterhalle in Thalkirchen.", "location"),
+    ("每周六早上我都去朝阳公园跑步", "location"),
+    ("My girlfriend drives a forklift.", "work"),
 ]
 ABOUT_THE_PERSON: list[tuple[Speaker, str, str]] = [
     ("other", "Since you're allergic to nuts, try sunflower seeds.", "health"),
@@ -65,6 +104,21 @@ def test_other_sentences_are_of_no_topic(text: str) -> None:
     assert topics_of(text) == set()
 
 
+@pytest.mark.parametrize("name", ["others", "read"])
+def test_most_sentences_of_other_writers_are_recognized(name: str) -> None:
+    rows = statements(name)
+    assert sum(topic in topics_of(text) for topic, _language, text in rows) >= 0.85 * len(rows)
+
+
+@pytest.mark.parametrize(("text", "topic"), TOLD)
+def test_people_places_and_left_out_subjects_are_recognized(text: str, topic: str) -> None:
+    assert topic in topics_of(text)
+
+
+def test_an_assistant_says_you_to_anyone() -> None:
+    assert topics_of("You may be told that dialysis is needed.", speaker="other") == set()
+
+
 @pytest.mark.parametrize(("speaker", "text", "topic"), ABOUT_THE_PERSON)
 def test_assistants_and_notes_speak_of_the_person(speaker: Speaker, text: str, topic: str) -> None:
     assert topic in topics_of(text, speaker=speaker)
@@ -78,5 +132,12 @@ def test_only_wanted_topics_are_returned() -> None:
 
 
 def test_long_texts_take_linear_time() -> None:
-    for text in ("I " * 50_000, "my " + "a-" * 50_000, "我" * 50_000, "x" * 200_000):
+    for text in (
+        "I " * 50_000,
+        "my " + "a-" * 50_000,
+        "我" * 50_000,
+        "x" * 200_000,
+        "the " * 50_000,
+        "I am at the " * 20_000,
+    ):
         assert topics_of(text) == set()
