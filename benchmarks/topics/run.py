@@ -1,7 +1,7 @@
 """Topics that are never remembered: how many statements are refused, and how many of other topics by mistake.
 
-`statements.tsv` holds 300 statements that were written before the lexicons, `others.tsv` some of other writers; do not
-tune the lexicons to them. `read.tsv` has 312 of two writers that were read since: before, 63 % were refused.
+`statements.tsv` holds 300 statements that were written before the lexicons, `others.tsv` 320 of two writers who did not
+know these; do not tune the lexicons to them. `read.tsv` has those of other writers that were read since.
 `--conversations` names a file of conversations (a list of objects with `conversation`), whose turns are not labeled:
 refused ones count as mistakes unless `judged.tsv` has them, by a digest of their text.
 """
