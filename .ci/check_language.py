@@ -47,7 +47,7 @@ PATTERN = re.compile(rf"(?<![^\W_])(?:{'|'.join(SPACED)})(?![^\W_])", re.IGNOREC
 CLAUSE = re.compile(r"(?:How|What|Where|Whether|Which|Who)\b")
 MAX_WORDS = 100
 
-WITH_DATA = ("tests/", "benchmarks/")
+WITH_DATA = ("tests/", "benchmarks/", "store/text/irregular_forms.py")
 
 Finding = tuple[int, str]
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from core.patterns import lazy_pattern
+from store.text.irregular_forms import bases, infinitives
 from store.text.stems import MAX_WORD_CHARS, snowball
 
 FOREIGN: Final = "^"
@@ -62,12 +63,6 @@ _BITS: Final = {
 }
 _FIRST_LETTERS: Final = lazy_pattern(r"(?<!\S)[^\w\s]*([^\W\d_]+)")
 """The letters that words begin with: `que` of "¿que", `qu` of "qu'ai-je", `it` of "it's"."""
-_PLURALS: Final = {
-    "spanish": (("ces", "z"),),
-    "portuguese": (("oes", "ao"), ("aes", "ao"), ("aos", "ao"), ("ais", "al"), ("eis", "el"), ("ois", "ol")),
-}
-_PARTICIPLE: Final = lazy_pattern(r"ge(\w{3,}?)e?t")
-"""Of German verbs: "geschweisst" is "schweissen"."""
 
 
 def guess(words: Iterable[str]) -> str:
@@ -92,17 +87,9 @@ def foreign_stems(word: str, language: str) -> tuple[str, ...]:
     return () if language == ENGLISH or len(word) > MAX_WORD_CHARS else _foreign_stems(word, language)
 
 
-def _singular(word: str, language: str) -> str:
-    """Return the singular that a stemmer does not know: "jueces" is "juez", "pães" "pão", "faróis" "farol"."""
-    for ending, replacement in _PLURALS.get(language, ()):
-        if len(word) > len(ending) and word.endswith(ending):
-            return word.removesuffix(ending) + replacement
-    participle = _PARTICIPLE.fullmatch(word) if language == "german" else None
-    return f"{participle[1]}en" if participle else word
-
-
 @lru_cache(maxsize=65_536)
 def _foreign_stems(word: str, language: str) -> tuple[str, ...]:
     names = _OTHERS if language == UNKNOWN else (language,)
-    stems = [snowball(one, _singular(word, one)) for one in names]
-    return tuple(dict.fromkeys(f"{FOREIGN}{stem}" for stem in stems))
+    stems = [snowball(one, base) for one in names for base in bases(word, one)]
+    verbs = infinitives(word) if "german" in names else ()
+    return tuple(dict.fromkeys(f"{FOREIGN}{stem}" for stem in (*stems, *verbs)))

@@ -18,7 +18,8 @@ forbid forbade forbidden|forget forgot forgotten|forgive forgave forgiven|freeze
 give gave given|go went gone goes|grind ground|grow grew grown|hang hung|hear heard|hide hid hidden|hold held|keep kept|
 kneel knelt|know knew known|lay laid|lead led|lean leant|leap leapt|learn learnt|leave left|lend lent|lie lay lain|
 light lit|lose lost|make made|mean meant|meet met|mow mown|pay paid|plead pled|prove proven|ride rode ridden|
-ring rang rung|rise rose risen|run ran|saw sawn|say said|see saw seen|seek sought|sell sold|send sent|sew sewn|
+ring rang rung|rise rose risen|run ran|saw sawn|shear shorn|say said|see saw seen|seek sought|sell sold|send sent|
+sew sewn|
 shake shook shaken|shine shone|shoot shot|show shown|shrink shrank shrunk|sing sang sung|sink sank sunk|sit sat|
 slay slew slain|sleep slept|slide slid|sling slung|smell smelt|sow sown|speak spoke spoken|speed sped|spell spelt|
 spend spent|spill spilt|spin spun|spit spat|spoil spoilt|spring sprang sprung|stand stood|steal stole stolen|

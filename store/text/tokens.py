@@ -27,7 +27,7 @@ should so than that the their theirs them themselves then there these they this 
 which who whom whose why will with would you your yours yourself yourselves"""
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
-TOKENIZER_VERSION: Final = "6"
+TOKENIZER_VERSION: Final = "7"
 """Increased with every change of the tokens: an index of another version must be rebuilt."""
 
 MAX_TOKEN_CHARS: Final = 64

@@ -17,8 +17,6 @@ _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
 _UMLAUTS: Final = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
 _LANGUAGE_CHARS: Final = 400
 _POSSESSIVE: Final = re.compile(r"'s\b")
-_GERMAN_INFINITIVE: Final = re.compile(r"(\w{3,}?)(?:en|(?<=[el])n)")
-_GERMAN_VERB: Final = re.compile(r"(?:ge)?(\w{3,}?)(?:e?(?:t|te|ten|test|tet|st)|end(?:e[mnrs]?)?)")
 _LETTER: Final = f"[{WORD}]"
 
 
@@ -42,8 +40,7 @@ class WordForms:
         language = languages.guess(languages.first_words(folded[:_LANGUAGE_CHARS]))
         if language == languages.UNKNOWN and len(spelled) > languages.MAX_UNKNOWN_WORDS:
             language = languages.ENGLISH
-        is_german = language in {languages.UNKNOWN, "german"}
-        forms = [_forms(word, language) | (_verb(_GERMAN_VERB, word) if is_german else set()) for word in spelled]
+        forms = [_forms(word, language) for word in spelled]
         return any(_stands_in(phrase, forms) for phrase in self._phrases)
 
 
@@ -70,17 +67,11 @@ def _forms_of_phrase(folded: str) -> tuple[frozenset[str], ...]:
     """Return the stems of each word of a phrase, in all languages: its own is not known. None if a part is unspaced."""
     if _UNSPACED.search(folded):
         return ()
-    return tuple(_forms(word, languages.UNKNOWN) | _verb(_GERMAN_INFINITIVE, word) for word in _spelled(folded))
+    return tuple(_forms(word, languages.UNKNOWN) for word in _spelled(folded))
 
 
 def _spelled(folded: str) -> list[str]:
     return _WORD.findall(_POSSESSIVE.sub("", folded))
-
-
-def _verb(pattern: re.Pattern[str], word: str) -> set[str]:
-    """Return the stem of a German verb, whose "t" the stemmer keeps: "kündigt" is "kündigen"."""
-    found = pattern.fullmatch(word)
-    return {f"~{found[1]}"} if found else set()
 
 
 @lru_cache(maxsize=65_536)

@@ -255,10 +255,10 @@ def test_a_change_of_the_stored_tokens_needs_another_tokenizer_version() -> None
         "md:05-28 d:2026-05-28 said-mo:05 said-m:2026-05"
     )
     of_passage = "ship w:it plan.md plan md goal s:. c:. plan.md plan md plan s:. c:."
-    assert TOKENIZER_VERSION == "6"
+    assert TOKENIZER_VERSION == "7"
     assert keyword.entry_of(message) == (of_message, 17)
     assert keyword.entry_of(passage) == (of_passage, 9)
-    assert keyword.prefix_of(Owner(UUID(int=7), "anna", "app", "project")) == "bslbhvnq4gc4~6~"
+    assert keyword.prefix_of(Owner(UUID(int=7), "anna", "app", "project")) == "bslbhvnq4gc4~7~"
 
 
 @pytest.mark.parametrize(("vendor", "number"), [("sqlite", 740_384_072), ("postgresql", 2_171_761_131)])
