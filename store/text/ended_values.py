@@ -14,6 +14,7 @@ from typing import Final
 from core.patterns import lazy_pattern
 from store.text.languages import ENGLISH, STOP_WORDS_OF, guess
 from store.text.normalize import fold_in_place
+from store.text.stems import is_irregular_form
 
 _ENDS_BEFORE = lazy_pattern(
     r"\b(?:(?P<weak>left|finished(?: (?:with|reading|watching|learning|playing))?|closed)|sold|ditched|dropped|scrapped|abandoned|retired"
@@ -105,6 +106,23 @@ def is_whole(value: str, ended: str) -> bool:
         return True
     rest = ended[places[-1] :]
     return not (_is_compound(rest) or _AT_TIME.match(rest))
+
+
+def is_in_compound(asked: str, older: str, newer: str) -> bool:
+    """Return True if an English text names a value of an older one only as a part of another thing: "golf clubs"."""
+    new, known = fold_in_place(newer), set(values(asked, older))
+    if guess(new.split()) != ENGLISH:
+        return False
+    rests = [newer[match.end() :] for match in _WORD.finditer(new) if match[0] in known]
+    return bool(rests) and all(_is_before_noun(rest, fold_in_place(older)) for rest in rests)
+
+
+def _is_before_noun(rest: str, old: str) -> bool:
+    if not _is_compound(rest) or (following := _COMPOUND.match(rest)) is None:
+        return False
+    word = following["next"]
+    is_verb = is_irregular_form(word) or word.endswith(("ed", "ly", "ing"))
+    return not (is_verb or word in old or word in STOP_WORDS_OF[ENGLISH])
 
 
 def has_several_values(older: str) -> bool:

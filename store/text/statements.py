@@ -99,7 +99,9 @@ _FIRST = lazy_pattern(
     re.IGNORECASE,
 )
 _PAST = lazy_pattern(
-    r"\b(?:formerly|in the past|vorher\w*|zuvor|davor|vor (?:herrn?|frau|dem|der)|früher\w*|damals|ursprünglich\w*"
+    r"\b(?:formerly|in the past|vorher\w*|zuvor|davor|vor (?:herrn?|frau|dem|der)"
+    r"|(?:hat|habe|haben|hatten?|war|waren|gab)\b.* vor (?-i:(?!Ort|Weihnachten|Ostern|Mittag)[A-ZÄÖÜ]\w+)"
+    r"|früher\w*|damals|ursprünglich\w*"
     r"|antes|anteriormente|anterior"
     r"|antigamente|antigu[oa]s?|antig[oa]s?|al principio|no início|auparavant|autrefois|ancien(?:ne)?s?|précédente?s?"
     r"|à l'origine|avant)\b|(?:以|之|涨|调|改|换|搬)\w{0,2}前",

@@ -8,7 +8,7 @@ plans, asks, quotes, denies, or speaks of another person follows on nothing.
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from itertools import chain
 from typing import Final, NamedTuple
@@ -18,7 +18,7 @@ from store.text import ended_values, statements_de, statements_en, statements_zh
 from store.text.languages import STOP_WORDS_OF, guess
 from store.text.normalize import fold_in_place
 from store.text.predicates import may_be_of_one_thing
-from store.text.slot_words import MULTIPLE
+from store.text.slot_words import ALSO_WORDS, MULTIPLE, RELATIONS, TOOLS
 from store.text.slots import SPEAKER, WEEKDAY, Link, Slot, kinds_of
 from store.text.statements import is_about_past
 from store.text.wording import is_question, wording
@@ -30,8 +30,24 @@ _HAN = lazy_pattern("[\u3400-\u9fff]")
 
 
 _CHANGE, _NOW, _DOUBT, _END, _OTHER, _SELF = "+change", "+now", "+doubt", "+end", "+other", "+self"
+_INSTANCE: Final = "~"
+"""Begins the name of a table with names of things of a topic."""
+_TOOL_TABLES: Final = {
+    prefix + kind: " ".join(fold_in_place(one).replace(" ", "_") + "$" * one.isascii() for one in names)
+    for kind in {*TOOLS.values()}
+    for prefix, names in (
+        (_INSTANCE, [name for name, one in TOOLS.items() if one == kind and name not in ALSO_WORDS]),
+        ("", [noun for noun, relation in RELATIONS.items() if relation == kind]),
+    )
+}
+"""The names of tools and the nouns for them, by kind."""
+_TOPIC_TABLES: Final = (
+    _TOOL_TABLES,
+    succession_words.TOPICS,
+    {_INSTANCE + name: words for name, words in succession_words.INSTANCES.items()},
+)
 _TABLES: Final = {
-    **succession_words.TOPICS,
+    **{name: " ".join(one.get(name, "") for one in _TOPIC_TABLES) for name in chain.from_iterable(_TOPIC_TABLES)},
     _CHANGE: succession_words.CHANGES,
     _NOW: succession_words.NOW,
     _DOUBT: succession_words.DOUBTS,
@@ -127,14 +143,14 @@ class Said(NamedTuple):
 class Clause(NamedTuple):
     """A clause: its topics and words, the other persons in it, and the thing of the speaker that it begins with.
 
-    `is_done_to_speaker`: that one did something to what is of the speaker: "my doctor raised my dose".
+    `done_to` are the words after "my" and "the" inside it, of what was done to a thing: "my doctor raised my dose".
     """
 
     topics: frozenset[str]
     words: frozenset[str]
     others: frozenset[str]
     subject: str
-    is_done_to_speaker: bool
+    done_to: frozenset[str]
 
 
 class Question(NamedTuple):
@@ -181,12 +197,26 @@ def said(text: str) -> Said | None:
         2 if ends or _CHANGE in names else 1 if _NOW in names else 0,
         ends,
         _DOUBT not in names and _is_plain(text, folded, is_han=is_han),
-        _SELF in names,
+        _is_of_speaker(folded, names),
         _FACET.search(folded) is not None,
         _TEMPORARY.search(folded) is not None,
         not (is_question(text) or _TO_YOU.search(folded)),
         _beginnings(_words(folded) - of_change),
     )
+
+
+def _is_of_speaker(folded: str, names: Collection[str]) -> bool:
+    """Return True if a text speaks of its speaker, in Romance languages by a verb alone: "Vivo en Murcia"."""
+    if _SELF in names:
+        return True
+    verb = _FIRST_VERB.search(folded)
+    return verb is not None and (guess(folded.split()) in _ROMANCE or not _TOPICS.isdisjoint(_marks_of_word(verb[1])))
+
+
+_FIRST_VERB = lazy_pattern(
+    r"(?:^|[.,;:!] )\W*(?:(?:ya|ahora|agora|adesso|ora) )?(?!(?:como|cuando|quando|luego|solo|todo)\b)([a-z]{2,}o|[a-z]{3,}(?:amos|emos|imos|iamo))\b"
+)
+_ROMANCE: Final = frozenset({"spanish", "portuguese", "italian"})
 
 
 def _read(text: str) -> str:
@@ -196,6 +226,7 @@ def _read(text: str) -> str:
 
 def _plain_part(text: str) -> str:
     """Return the sentences before the first that states nothing; the whole text if that is short and may deny them."""
+    text = _PLEASE.sub("", text)
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     if not ends:
         return text
@@ -206,6 +237,10 @@ def _plain_part(text: str) -> str:
     return text
 
 
+_PLEASE = lazy_pattern(
+    r"(?<=\w{3}), (?:so )?(?:please|pls|plz|bitte|por favor|s'il (?:te|vous) pla[iî]t)\b.*$", re.IGNORECASE
+)
+"""What a text asks for after what it says."""
 _SENTENCE_END = lazy_pattern(r"(?<!Dr)(?<!Mr)(?<!Mrs)[.!;](?=\s)\W*|[。！；]+")
 _AFTERTHOUGHT: Final = 30
 """Shorter sentences may take back the one before: "Just kidding", "Not really"."""
@@ -223,7 +258,7 @@ def question(text: str) -> Question:
     asked, text = text, _read(text)
     folded = fold_in_place(text)
     marks = _marks(folded)
-    topics = _topics(folded, chain.from_iterable(names for _word, names in marks))
+    topics = _topics(folded, _TOPICS.intersection(chain.from_iterable(names for _word, names in marks)))
     rest, groups = f" {_BEFORE.sub(' ', folded)} ", set[frozenset[str]]()
     for word, names in marks:
         if (of_word := names & _TOPICS) and word in rest:
@@ -231,11 +266,11 @@ def question(text: str) -> Question:
             rest = re.sub(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])" if word.isascii() else word, " " * len(word), rest)
     stop_words = STOP_WORDS_OF.get(guess(folded.split()), frozenset())
     rest = " ".join(
-        word for word in _LAST_VERB.sub(r"\g<who>", rest).split() if word.strip("?¿!.,'") not in _ASKING | stop_words
+        word for word in _LAST_VERB.sub(_without_verb, rest).split() if word.strip("?¿!.,'") not in _ASKING | stop_words
     )
     return Question(
         topics,
-        frozenset(group for group in groups if not group & _GENERIC),
+        frozenset(group - _GENERIC for group in groups if group - _GENERIC),
         _words(_ASKED_HAN.sub(" ", rest)),
         _words(folded),
         _others(text, folded, marks),
@@ -252,6 +287,12 @@ def question(text: str) -> Question:
     )
 
 
+def _without_verb(asked: re.Match[str]) -> str:
+    """Return what a question says before its last word, and that word if it is no verb: "When do I play tennis?"."""
+    is_thing = any(name.startswith(_INSTANCE) for name in _marks_of_word(asked["last"]))
+    return asked[0] if is_thing else asked["who"]
+
+
 _FIRST_PERSON = lazy_pattern(
     r"^\W*(?:a |de |en |em )?(?:donde|onde|que|cual|qual|cuanto|quanto|como)(?: \w+)? \w+(?:o|ia)\b"
 )
@@ -260,12 +301,17 @@ _OF_EVENT = lazy_pattern(
     r"\b(?:did|have i|have we|had|can|why|describe|think|feel)\b|\bfor (?:her|him|them)\b|为什么|觉得|什么时候.+了"
 )
 """Questions for what happened, or for an opinion."""
-_TOPICS: Final = frozenset(succession_words.TOPICS)
+_TOPICS: Final = frozenset(name for name in _TABLES if name[0] not in f"+{_INSTANCE}")
 _GENERIC: Final = frozenset({"schedule", "tool", "status"})
 """Topics that tell no subject."""
-_BEFORE = lazy_pattern(r"\b(?:before (?:i|we|the|my|it)|bevor|antes de|avant de|avant que)\b.*")
+_BEFORE = lazy_pattern(
+    r"\b(?:(?:before|bevor|antes de(?: que)?|avant (?:de|que|d')|prima (?:di|che)) (?P<what>\S.*)"
+    r"|(?:vor|antes del?|avant|voor) (?P<next>(?:(?:dem|der|den|herrn?|frau|la|el|las|los|le|les|o|a|de) )?[\w'-]{3,}))"
+    r"|(?P<han>[\w\u4e00-\u9fff]{1,8}?)(?:之前|以前|前)"
+)
+"""Words for what came after that which a question asks for: "before Lyon", "vor Bremen", 来大连之前."""
 _LAST_VERB = lazy_pattern(
-    r"(?<=\b)(?:(?<=do)|(?<=does)|(?<=did))(?P<who> .*?)(?<! in)(?<! on)(?<! at)(?<! to)(?<! of)(?<! for)(?<! my)(?<! our)(?<! the)(?<! do)(?<! does)(?<! did) [a-z]+(?: on| in| to| for| at| like)?(?: before| previously)?[\s?]*$"
+    r"(?<=\b)(?:(?<=do)|(?<=does)|(?<=did))(?P<who> .*?)(?<! in)(?<! on)(?<! at)(?<! to)(?<! of)(?<! for)(?<! my)(?<! our)(?<! the)(?<! do)(?<! does)(?<! did) (?P<last>[a-z]+)(?: on| in| to| for| at| like)?(?: before| previously)?[\s?]*$"
 )
 _ASKED_HAN = lazy_pattern("以前|之前|原来|现在|目前|用户|我们|什么|时候|哪里|哪儿|哪个|多少|几点|是谁|怎么|状态")
 _WANTED: Final = (
@@ -285,7 +331,7 @@ _OWNED: Final = (
 """Words that tell a thing apart from others of its kind: "the marketing budget", "the port of the database"."""
 _CLAUSE = lazy_pattern(
     r"(?<!Dr)(?<!Mr)(?<!Mrs)[.;!:,\u2014\uff0c\u3002](?=\s|[\u4e00-\u9fff]|$)"
-    r"|\b(?:so|because|bc|but|and|since|weil|denn|porque|parce que|pero|mais|mas|aber|und)\b"
+    r"|\b(?:so|because|(?:be)?cause|bc|but|and|since|after|while|with (?=\w+ (?:off|out|gone|away|leaving))|weil|nachdem|wahrend|denn|porque|parce que|pero|mais|mas|aber|und|du coup|asi que|entao|deshalb|also)\b"
 )
 
 
@@ -300,8 +346,8 @@ def _clauses(text: str) -> tuple[Clause, ...]:
             thing, marks = _THING.match(folded), _marks(folded)
             others = _others(clause, folded, marks) | (frozenset() if _HAS_SUBJECT.match(folded) else others)
             topics = _topics(folded, chain.from_iterable(names for _word, names in marks))
-            is_done = thing is not None and _TO_SPEAKER.search(folded, thing.end()) is not None
-            found.append(Clause(topics, _words(folded), others, thing[1] if thing else "", is_done))
+            done_to = frozenset(" ".join(_DONE_TO.findall(folded, thing.end() if thing else 1)).split())
+            found.append(Clause(topics, _words(folded), others, thing[1] if thing else "", done_to))
     return tuple(found)
 
 
@@ -316,8 +362,9 @@ _THING = lazy_pattern(
     r" (?!sono)(?:new |own |neue\w* |nuev\w+ |nouve\w+ |nov[oa] )?"
     r"([\w-]+)"
 )
-_TO_SPEAKER = lazy_pattern(
-    r"\b(?:me|us|my|our|mich|mir|uns|mein\w*|unser\w*|mi|mis|nos|nuestr\w*|mon|ma|mes|notre|nos|meu|minha|nosso|nossa)\b"
+_DONE_TO = lazy_pattern(
+    r"\b(?:me|us|my|our|the|mich|mir|uns|mein\w*|unser\w*|der|die|das|den|dem|mi|mis|nos|nuestr\w*|el|la|los|las|mon|ma|mes|notre|le|les"
+    r"|meu|minha|nosso|nossa) ((?:[\w-]+ ){0,2}[\w-]+)"
 )
 _FACET = lazy_pattern(
     r"\b(?:is|are|am|ist|sind|bin|es|esta|est|e) (?:now |jetzt |ahora |maintenant |agora )?(?:very|so|really|too|much|a bit|quite|pretty"
@@ -331,7 +378,7 @@ def _wanted(folded: str) -> frozenset[str]:
 
 
 def _topics(folded: str, marks: Iterable[str]) -> frozenset[str]:
-    topics = _TOPICS.intersection(marks)
+    topics = _TOPICS.intersection(mark.removeprefix(_INSTANCE) for mark in marks)
     return topics | {"job"} if _IS_SOMETHING.search(folded) else topics
 
 
@@ -378,8 +425,8 @@ _MORE_DOUBT = lazy_pattern(
     re.IGNORECASE,
 )
 _BESIDE = lazy_pattern(
-    r"\b(?:(?:with|con|mit|avec|com|like|for|to|fur|para|pour)"
-    r"|(?:is|ist|es|est) (?:(?:now|jetzt|ahora|maintenant) )?(?:my|our|mein\w*|unser\w*|mi|mon|ma)) (?:\w+ )?\w+|是[^，。的]{1,4}"
+    r"\b(?:(?:with|con|mit|avec|com|like|for|to|fur|para|pour|chez|bei)"
+    r"|(?:is|ist|es|est) (?:(?:now|jetzt|ahora|maintenant) )?(?:my|our|their|his|her|(?:the )?user's|mein\w*|unser\w*|mi|mon|ma)) (?:\w+ )?\w+|是[^，。的]{1,4}|[到在][^，。的]{1,5}家"
 )
 """Persons beside the subject, or the value: "is my cousin"."""
 _FIRST_NAME = lazy_pattern(
@@ -441,11 +488,17 @@ def _is_plain(text: str, folded: str, *, is_han: bool) -> bool:
     if is_question(text) or _QUOTE.search(text):
         return False
     language = guess(folded.split())
-    denies = _NEGATION.search(folded) or (language == "spanish" and _SPANISH_NO.search(folded))
-    if denies and not _ENDED.search(folded):
+    denies = _NEGATION.search(folded) or (_SPANISH_NO.search(folded) if language == "spanish" else None)
+    if denies and not _ENDED.search(folded) and not _is_aside(folded[: denies.start()]):
         return False
     rules = statements_zh if is_han else statements_de if language == "german" else statements_en
     return not (_MORE_DOUBT.search(text) or rules.is_doubtful(text) or rules.is_fiction(text))
+
+
+def _is_aside(before: str) -> bool:
+    """Return True if a denial follows a clause that says that something changed: "…, it wasn't worth it"."""
+    told = before[: max(map(before.rfind, ",;，；"), default=-1) + 1]
+    return any(names & {_CHANGE, _END} for _word, names in _marks(told))
 
 
 _NOT_SEARCHED: Final = frozenset({"schedule", "tool", "status", "name", "team", "hair", "color", "pet"})
@@ -453,7 +506,7 @@ _NOT_SEARCHED: Final = frozenset({"schedule", "tool", "status", "name", "team", 
 
 
 def topics_of(text: str) -> list[Slot]:
-    """Return the slots of the speaker that a short text says something about, whatever its words."""
+    """Return the slots of the speaker, or of the persons it names, that a short text says something about."""
     is_han = _HAN.search(text) is not None
     if len(text) > (MAX_HAN_CHARS if is_han else MAX_CHARS):
         return []
@@ -462,19 +515,42 @@ def topics_of(text: str) -> list[Slot]:
     marks = _marks(folded)
     names = frozenset(chain.from_iterable(names for _word, names in marks))
     topics = _topics(folded, names) - _NOT_SEARCHED
-    if not topics or _DOUBT in names or names.isdisjoint({_SELF, _CHANGE, _NOW, _END}):
+    if not topics or _DOUBT in names or not _is_plain(text, folded, is_han=is_han):
         return []
-    if _others(text, folded, marks) or not _is_plain(text, folded, is_han=is_han):
+    others = _others(text, folded, marks) - {"he"}
+    if not (others or names & {_CHANGE, _NOW, _END} or _is_of_speaker(folded, names) or _begins_with_topic(folded)):
         return []
-    return [Slot(topic, SPEAKER) for topic in sorted(topics)]
+    return [Slot(topic, one) for topic in sorted(topics) for one in sorted(others)[:_MAX_OTHERS] or [SPEAKER]]
 
 
 def asked_topics(text: str) -> list[Slot]:
-    """Return the slots of the speaker that a question asks for."""
+    """Return the slots of the speaker, or of the persons it names, that a question asks for."""
     wanted = question(text)
-    if wanted.others - {"partner"} or not wanted.is_of_speaker:
+    others = sorted(wanted.others - {"partner", "he"})
+    if not others and not wanted.is_of_speaker and (wanted.others or _NAME_INSIDE.search(text)):
         return []
-    return [Slot(topic, SPEAKER) for topic in sorted(wanted.topics - _NOT_SEARCHED)]
+    return [Slot(topic, one) for topic in sorted(wanted.topics - _NOT_SEARCHED) for one in others or [SPEAKER]]
+
+
+_MAX_OTHERS: Final = 2
+
+
+def _begins_with_topic(folded: str) -> bool:
+    """Return True for a text about a thing without an owner: "Team size is four", 宽带是电信的."""
+    return any(not _TOPICS.isdisjoint(names) for _word, names in _marks(folded[:_BEGINNING_CHARS]))
+
+
+_BEGINNING_CHARS: Final = 20
+
+
+def is_label(text: str) -> bool:
+    """Return True if words before a colon name a thing, and not a speaker: "Running shoes", "Miete"."""
+    words = text.split()
+    is_name = all(word[:1].isupper() or not word[:1].islower() or word in _PARTICLES for word in words[1:])
+    return not is_name or any(not _TOPICS.isdisjoint(marks) for _word, marks in _marks(fold_in_place(text)))
+
+
+_PARTICLES: Final = frozenset(["de", "da", "di", "del", "van", "von", "der", "bin", "al", "la", "of", "the"])
 
 
 EVIDENCE: Final = {
@@ -518,6 +594,8 @@ _BIAS: Final = -3.3
 _LIKELY: Final = -0.7
 _SURE: Final = 0.6
 """The least evidence for a link, and for one that may leave the older text out."""
+_CERTAIN: Final = 1.8
+"""Evidence that needs no value of the same kind, and no word of the question in the newer text."""
 _PRESUMED: Final = 1.5
 """Evidence that a question for what was before gives: that something changed."""
 _OF_CHANGE: Final = 2
@@ -541,13 +619,33 @@ def follows(asked: str, older: str, newer: str) -> Link | None:
 
     Signs for it and against it are weighed. One of low confidence only says which is to be read first.
     """
-    if not (may_be_replaced(asked, older) and may_replace(asked, newer)):
+    if not may_be_replaced(asked, older) or (_HAN.search(older) is None) != (_HAN.search(newer) is None):
+        return None
+    if _came_after(asked, older, newer) and _answers_enough(asked, older):
+        return Link("value", "same words", "low")
+    if not may_replace(asked, newer) or _came_after(asked, newer, older):
         return None
     if _ends_value(asked, older, newer):
         relation = next(iter(sorted(question(asked).topics)), "value")
         is_whole = not ended_values.has_several_values(older)
         return Link(relation, "named value" if is_whole else "same words", "high" if is_whole else "low")
     return _weighed(asked, older, newer)
+
+
+def _came_after(asked: str, older: str, newer: str) -> bool:
+    """Return True if a question names what came after its answer, and only the newer text has that: "before Lyon"."""
+    wanted = question(asked)
+    if not wanted.is_of_past or (match := _BEFORE.search(wanted.text)) is None or not may_be_replaced(asked, newer):
+        return False
+    run = match["han"]
+    named = _words(match["what"] or match["next"]) if run is None else {run[n : n + 2] for n in range(len(run) - 1)}
+    before, after = fold_in_place(older).casefold(), fold_in_place(newer).casefold()
+    return any(word in after and word not in before for word in named)
+
+
+def _answers_enough(asked: str, text: str) -> bool:
+    wanted = question(asked)
+    return not (wanted.groups or wanted.words) or _coverage(asked, text) >= _LEAST_COVERAGE
 
 
 def _weighed(asked: str, older: str, newer: str) -> Link | None:
@@ -565,20 +663,23 @@ def _weighed(asked: str, older: str, newer: str) -> Link | None:
     if not is_likely or not _is_of_one_subject(wanted, old, new, older, newer):
         return None
     relation = next(iter(sorted(wanted.topics & new.topics)), " ".join(sorted(wanted.words & new.words)) or "value")
-    is_of_speaker = not old.others or bool(old.others & (new.others | wanted.others | wanted.all_words | new.all_words))
+    others = old.others - {"he"} if _THING.match(fold_in_place(older)) else old.others
+    is_of_speaker = not others or bool(old.others & (new.others | wanted.others | wanted.all_words | new.all_words))
+    is_of_kind = bool(new.signal or _are_of_one_kind(old, new))
     is_sure = (
         evidence >= _SURE
-        and bool(new.signal or _are_of_one_kind(old, new))
-        and not (
-            signs["lacks a name"]
-            or wanted.is_of_event
-            or signs["no wanted kind"]
-            or not (_answers(wanted, asked, newer) or (signs["shared words"] > 1 / 2 and not _coverage(asked, older)))
-        )
+        and not (signs["lacks a name"] or wanted.is_of_event or signs["no wanted kind"])
+        and (evidence >= _CERTAIN or (_says_as_much(wanted, asked, older, newer, signs) and is_of_kind))
+        and not ended_values.is_in_compound(asked, older, newer)
     )
     if is_of_speaker and not signs["named apart"] and (is_sure or (is_single and _are_of_one_kind(old, new))):
         return Link(relation, "change" if new.signal else "single value", "high")
     return Link(relation, "same words", "low")
+
+
+def _says_as_much(wanted: Question, asked: str, older: str, newer: str, signs: dict[str, float]) -> bool:
+    """Return True if the newer text has something of what is asked, or as much as the older one and its words."""
+    return _answers(wanted, asked, newer) or (signs["shared words"] > 1 / 2 and not _coverage(asked, older))
 
 
 def ends_value(asked: str, older: str, newer: str) -> bool:
@@ -943,14 +1044,16 @@ def _is_of_one_subject(wanted: Question, old: Said, new: Said, older: str, newer
         one for one in _clauses(newer) if one.topics & asked or any(_has(one.words, word) for word in wanted.words)
     ]
     if not any(
-        one.others <= known
-        and (
-            not one.subject
-            or one.subject in old.all_words
-            or _has(wanted.all_words, one.subject)
-            or bool(_marks_of_word(one.subject) & asked)
-            or (new.signal == _OF_CHANGE and one.is_done_to_speaker)
+        (
+            one.others <= known
+            and (
+                not one.subject
+                or one.subject in old.all_words
+                or _has(wanted.all_words, one.subject)
+                or bool(_marks_of_word(one.subject) & asked)
+            )
         )
+        or (new.signal == _OF_CHANGE and _is_done_to_it(wanted, old, one))
         for one in clauses or _clauses(newer)
     ):
         return False
@@ -960,11 +1063,27 @@ def _is_of_one_subject(wanted: Question, old: Said, new: Said, older: str, newer
             if head in wanted.text and what not in wanted.text and what not in older:
                 return False
             continue
-        is_known = what in old.all_words or _has(wanted.all_words, what) or what in _ASKING or _NEW.match(what)
+        is_known = (
+            _NUMBER_WORD.search(what)
+            or what in old.all_words
+            or _has(wanted.all_words, what)
+            or what in _ASKING
+            or _NEW.match(what)
+        )
         is_value = head in heads and not _has(wanted.all_words, heads[head])
         if not (is_known or is_value or not _has(wanted.all_words, head)):
             return False
     return True
+
+
+def _is_done_to_it(wanted: Question, old: Said, clause: Clause) -> bool:
+    """Return True if a clause says that another did something to what is asked for, and the older text speaks of it."""
+    asked = _topics_of(wanted)
+    return any(
+        (_has(wanted.all_words, word) or not asked.isdisjoint(_marks_of_word(word))) and _has(old.all_words, word)
+        for word in clause.done_to
+        if word not in _ASKING
+    )
 
 
 def _topics_of(wanted: Question) -> frozenset[str]:

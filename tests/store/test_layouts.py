@@ -252,7 +252,7 @@ def test_a_change_of_the_stored_tokens_needs_another_tokenizer_version() -> None
     passage = Memory(text="Ship it", created_at_ms=NOON_MS, chunk_index=0, payload=payload)
     of_message = (
         "y:2026 mo:05 m:2026-05 md:05-01 d:2026-05-01 pay 1234.5 1 may y:2026 付 款 付款 w:on s:, c:, s:. c:. "
-        "md:05-28 d:2026-05-28 said-mo:05 said-m:2026-05"
+        "md:05-28 d:2026-05-28 said-mo:05 said-m:2026-05 slot:payment:me"
     )
     of_passage = "ship w:it plan.md plan md goal s:. c:. plan.md plan md plan s:. c:."
     assert TOKENIZER_VERSION == "7"

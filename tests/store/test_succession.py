@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from store.text.slots import Slot
-from store.text.succession import asked_topics, follows, gives_way, topics_of
+from store.text.succession import asked_topics, follows, gives_way, is_label, topics_of
 
 DENTIST = "Dr. Almond is my dentist."
 WHO = "Who's my dentist?"
@@ -122,7 +122,8 @@ def test_topics_find_what_shares_no_word_with_the_question() -> None:
     home = Slot("home", "me")
     assert home in asked_topics("Where do I live?")
     assert home in topics_of("We finally got the keys, so as of Saturday I'm in Norwich.")
-    assert topics_of("My sister got the keys of her flat.") == []
+    assert topics_of("My sister got the keys of her flat.") == [Slot("home", "sister")]
+    assert asked_topics("Where does my sister live?") == [Slot("home", "sister")]
     assert topics_of("If I move to Norwich, I need the keys of a flat.") == []
 
 
@@ -265,3 +266,78 @@ def test_what_is_of_another_person_gives_way_even_if_it_tells_a_change() -> None
     older = "My driving test is booked for 11 May."
     assert gives_way("When's my driving test?", "My cousin's driving test got moved to 2 June.", older)
     assert not gives_way("When's my driving test?", "My boss moved my driving test to 2 June.", older)
+
+
+def test_strong_evidence_needs_no_word_of_the_question() -> None:
+    link = follows("Who cuts my hedge?", "Mr. Larch cuts my hedge.", "Larch retired, I'm with Osman's firm these days.")
+    assert link is not None
+    assert link.confidence == "high"
+
+
+@pytest.mark.parametrize(
+    ("question", "older", "newer"),
+    [
+        ("Where did I live before Ghent?", "I live in Ulm.", "Settled in Ghent, boxes everywhere."),
+        ("Wo haben wir vor Genua gewohnt?", "Wir wohnen in Ulm.", "Eigene Wohnung in Genua!"),
+        ("¿Dónde vivía antes de Vigo?", "Vivo en Soria.", "¡Por fin instalada en Vigo!"),
+        ("我搬到昆明之前住在哪里？", "我住在银川。", "昆明的房子收拾好了。"),
+    ],
+)
+def test_what_a_question_names_came_after_its_answer(question: str, older: str, newer: str) -> None:
+    link = follows(question, older, newer)
+    assert link is not None
+    assert not link.is_marked
+    assert follows(question, newer, older) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "relation"),
+    [
+        ("Vivo en Murcia", "home"),
+        ("Abito a Torino", "home"),
+        ("Conduzco un Seat", "car"),
+        ("Rent: 980 a month", "rent"),
+        ("Wir sind auf Postgres", "database"),
+    ],
+)
+def test_a_verb_or_a_thing_at_the_beginning_is_of_the_speaker(text: str, relation: str) -> None:
+    assert Slot(relation, "me") in topics_of(text)
+
+
+def test_a_question_that_names_a_thing_is_of_no_other_of_its_kind() -> None:
+    assert Slot("sport", "me") in asked_topics("Which sport do I do?")
+    assert asked_topics("When do I play tennis?") == []
+    link = follows("When do I play tennis?", "I play tennis on Mondays.", "I play football on Tuesdays now.")
+    assert link is None or link.confidence == "low"
+
+
+@pytest.mark.parametrize(
+    ("newer", "expected"),
+    [
+        ("My dentist moved my appointment, it's at 9:30 instead.", "high"),
+        ("Moved my appointment to 9:30 because my sister needs the car.", "high"),
+        ("My sister moved her appointment, it's at 9:30 instead.", None),
+    ],
+)
+def test_who_changes_what_is_of_the_speaker_is_not_of_whom_a_text_speaks(newer: str, expected: str | None) -> None:
+    link = follows("What time is my appointment?", "My appointment is at 8:15.", newer)
+    assert (link.confidence if link else None) == expected
+
+
+def test_what_a_text_asks_for_or_denies_after_a_change_leaves_it_a_statement() -> None:
+    asked, older = "Which plan am I on?", "I'm on the Pro plan."
+    assert follows(asked, older, "I downgraded to the free plan, the other wasn't worth it.") is not None
+    assert follows(asked, older, "I switched to the free plan, please update your notes.") is not None
+    assert follows(asked, older, "I did not switch to the free plan.") is None
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [("Running shoes", True), ("Miete", True), ("Caroline", False), ("Ana de la Cruz", False), ("小红", False)],
+)
+def test_a_thing_before_a_colon_is_no_speaker(label: str, *, expected: bool) -> None:
+    assert is_label(label) is expected
+
+
+def test_texts_in_different_scripts_are_of_no_one_thing() -> None:
+    assert follows("我以前怎么上班？", "Our train was late.", "我现在坐地铁上班。") is None
