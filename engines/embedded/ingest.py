@@ -32,6 +32,7 @@ from store import writes
 from store.admission import never_kept_of
 from store.models import Memory
 from store.port import FileReading, KeptAsText
+from store.text.succession import is_label
 from store.types import ContentItem, Message, Owner
 from store.writes import Draft
 
@@ -205,7 +206,7 @@ def _message(part: Part) -> Memory:
     # Rules choose the category of what the user and the agent say; a participant's "I" is not the user.
     by_rule = "" if language_model.is_set() or message.is_participant else extraction_rules.category(message.role, text)
     match = _SPEAKER.match(text)  # transcripts name the speaker first: `Caroline: …`
-    is_named = match is not None and len(match[1].split()) <= _MAX_SPEAKER_WORDS
+    is_named = match is not None and len(match[1].split()) <= _MAX_SPEAKER_WORDS and not is_label(match[1])
     name = message.sender_name or message.sender_id
     speaker = match[1] if match and is_named else name[:MAX_SPEAKER_CHARS]
     return _row(part, 0, text=text, speaker=speaker, category=by_rule or message.category, payload=message.envelope)

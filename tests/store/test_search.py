@@ -286,3 +286,8 @@ def test_the_record_of_an_unprocessed_message_has_the_shape_of_everos(engine: Em
         "sender_name": None, "role": "assistant", "content": "payment a", "timestamp": "2026-05-28T20:26:40.000Z",
         "tool_calls": None, "tool_call_id": None,
     }  # fmt: skip
+
+
+def test_a_thing_before_a_colon_is_no_speaker_whose_name_says_nothing(engine: EmbeddedEngine, alice: Person) -> None:
+    remember(engine, alice.owner, "Running shoes: size 44", "Nothing else.")
+    assert texts(search(engine, alice.owner, "What running shoes do I wear?")) == ["Running shoes: size 44"]
