@@ -231,7 +231,7 @@ DOUBTS: Final = """
     when_i_was$ as_a_child$ as_a_kid$ growing_up$ at_twenty$ gone_are$ could_have$ rumor$ rumour$ someday$ eventually$
     applied$ interview$ job_offer$ tried_to$ nothing_changed$ week_only$ only_this_week$ this_week_only$ by_the_time$ aiming$ gossip just_this$ for_this_week$ almost$ raconte$ il_parait$ dizem$ dicen$ angeblich$ aushilfsweise$ nur_diese  let's_play$ game$ campaign$ novel$ story$ haha lol$ kidding$ jk$ says$ said$
     told$ wrote$ reads$ basically$ practically$  asked$ wonder$ maybe$ tomorrow_i_might$ remember$
-    turned_down$ declined$ refused$ turned_it_down$ talked_out_of$ abgelehnt rechace$ rechazo$ refuse$ j'ai_refuse$ recusei$ recusou$ 拒绝 婉拒 没答应 又养 又入 又抱 又领 又添
+    draft$ draft_of$ entwurf$ brouillon$ borrador$ rascunho$ bozza$ 草稿 草案 turned_down$ declined$ refused$ turned_it_down$ talked_out_of$ abgelehnt rechace$ rechazo$ refuse$ j'ai_refuse$ recusei$ recusou$ 拒绝 婉拒 没答应 又养 又入 又抱 又领 又添
     noch$ auch$ weiterhin$ ware$ hatte$  wurden_wir$ konnte$ mochte$ wollen$ wollte$ falls$ wenn$ angenommen$ damals$ fruher$
     beinahe$ fast$ vielleicht$ uberlege$ praktisch$ plane$ hoffe$ zusatzlich$ ausserdem$
     tambien$ sigo$ sigue$ todavia$ aun$ quiero$ quisiera$ gustaria$ ojala$ quiza$ quizas$ tal_vez$ casi$ imagin pienso$
@@ -246,7 +246,7 @@ DOUBTS: Final = """
 """Words of a text that replaces nothing: it doubts, wishes, plans, plays, tells of the past, or adds a value."""
 TEMPORARY: Final = (
     r"\b(?:(?:only|just) (?:today|for (?:today|tomorrow|tonight|one|this|next))|nur (?:fur )?(?:morgen|diese)|solo por|juste pour|so por|early today|late today|this time|dieses mal|diesmal|esta vez|cette fois|desta vez|for today|temporarily|for now|vorubergehend|nur heute|furs erste|temporalmente|por ahora"
-    r"|provisoirement|temporairement|temporariamente|por enquanto)\b|临时|暂时|特殊|照旧|照常|这一次|就这次|这两天"
+    r"|provisoirement|temporairement|temporariamente|por enquanto)\b|\b(?:one|a|single) test run|reverted (?:right|it|that|again)|wieder (?:da|zuruck)\b|临时|暂时|特殊|照旧|照常|这一次|就这次|这两天"
 )
 """Words that say that something holds for a while, and not for good."""
 NEGATIONS: Final = (

@@ -341,3 +341,23 @@ def test_a_thing_before_a_colon_is_no_speaker(label: str, *, expected: bool) -> 
 
 def test_texts_in_different_scripts_are_of_no_one_thing() -> None:
     assert follows("我以前怎么上班？", "Our train was late.", "我现在坐地铁上班。") is None
+
+
+@pytest.mark.parametrize(
+    ("question", "older", "newer"),
+    [
+        ("Which layout suits the user?", "The user keeps the wide layout.", "The user keeps the narrow layout."),
+        (
+            "Wo ist der Gartenschlüssel?",
+            "Der Gartenschlüssel ist im Schuppen.",
+            "Den Schlüssel hab ich verlegt, er hängt jetzt im Keller.",
+        ),
+    ],
+)
+def test_an_agents_sentence_and_a_compound_tell_of_one_thing(question: str, older: str, newer: str) -> None:
+    assert follows(question, older, newer) is not None
+
+
+def test_another_thing_in_the_same_words_replaces_nothing_for_certain() -> None:
+    link = follows("What colour is the bathroom?", "We painted the bathroom blue.", "We painted the hallway orange.")
+    assert link is None or link.confidence == "low"
