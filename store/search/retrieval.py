@@ -300,7 +300,7 @@ class _Ranker:
         """Return the best memories, best first; for `vector`, the candidates that `rescore` ranks."""
         if plan.method == "vector":
             return self._vector_candidates(request, plan, candidate_mask(request, self._snapshot))
-        keywords, limit = self._keywords[request.query], self._limit(request)
+        keywords, limit = self._keywords[request.query], request.top_k
         if plan.method == "hybrid":
             documents = np.flatnonzero(candidate_mask(request, self._snapshot))
             if (fused := self._fused(request, plan, keywords, documents)) is not None:
@@ -319,9 +319,6 @@ class _Ranker:
             if len(covered) >= limit:
                 return covered
         return documents[candidate_mask(request, self._snapshot, documents)[documents]]
-
-    def _limit(self, request: SearchRequest) -> int:
-        return min(request.top_k, floor.MOST_PARTLY_KNOWN) if self.is_partly_known(request) else request.top_k
 
     def _above_floor(self, request: SearchRequest, keywords: KeywordScores, documents: Numbers) -> Numbers:
         """Return the documents that the floor of a request lets pass."""
@@ -471,7 +468,7 @@ class _Ranker:
         if request.min_relevance:
             relevance = np.maximum(keywords.relevance(documents), near[documents])
             documents = documents[relevance >= request.min_relevance]
-        chosen = self._select(documents, fused.totals, self._limit(request))
+        chosen = self._select(documents, fused.totals, request.top_k)
         relevance = np.maximum(keywords.relevance(chosen), near[chosen])
         return self._scored(chosen, fused.totals, fused.legs(chosen), relevance)
 

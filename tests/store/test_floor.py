@@ -66,13 +66,12 @@ def test_a_question_with_a_known_word_finds_only_what_holds_it(engine: EmbeddedE
         ("How tall is my brother?", "My brother plays chess"),
     ],
 )
-def test_of_a_partly_known_property_at_most_three_are_found_as_of_low_relevance(
+def test_a_partly_known_property_is_found_as_of_low_relevance(
     engine: EmbeddedEngine, alice: Person, query: str, fact: str
 ) -> None:
     tell(engine, alice, *(f"{fact} {number}" for number in range(6)))
     found = result(engine, alice, query)
     assert found.is_partly_known
-    assert len(found.hits) == 3
     assert all(0 < (hit.relevance or 0) < 0.5 for hit in found.hits)
     assert len(search(engine, alice.owner, query, min_relevance=0)) == 6
 
