@@ -1,25 +1,19 @@
 """Show each fact once: fold equal memories, leave out acknowledgments, and put repeated questions last."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from memories.services.scoped_hits import Copy, ScopedHit
-from store.text.wording import (
-    Wording,
-    is_acknowledgment,
-    is_same_fact,
-    normalized,
-    raw_words,
-    tells_nothing,
-    wording,
-)
+from store.text.same_fact import is_same_fact
+from store.text.wording import is_acknowledgment, is_open_question, normalized, only_asks, raw_words, tells_nothing
 
 MAX_COPIES: Final = 20
 MAX_WORDINGS: Final = 2
 """The most wordings of one fact among the first results."""
 FIRST_RESULTS: Final = 10
-_MIN_SHARED: Final = 3
-"""Wordings of one fact have at least a third of the words of the shorter one in common, before stemming."""
+_MIN_SHARED: Final = 4
+"""Wordings of one fact have at least a fourth of the words of the shorter one in common, by their beginnings."""
 _MAX_CHARS: Final = 400
 """Longer texts are neither wordings of one fact nor questions that repeat a query."""
 
@@ -62,27 +56,36 @@ def _is_short(one: ScopedHit) -> bool:
 
 
 def _spread(found: list[ScopedHit], query: str) -> list[ScopedHit]:
-    """Return the hits with at most two wordings of one fact among the first ten."""
-    if len(found) <= MAX_WORDINGS:
-        return found
-    raw = {one.hit.memory_id: raw_words(one.hit.text) for one in found if one.hit.sender_id and _is_short(one)}
-    asked = wording(query)
+    """Return the hits with at most two wordings of one fact among the first ten, and questions after statements."""
+    facts = _facts(found, query)
     shown: list[ScopedHit] = []
     later: list[ScopedHit] = []
-    facts: list[list[ScopedHit]] = []
+    places = Counter[int]()
     for index, one in enumerate(found):
         if len(shown) >= FIRST_RESULTS:
-            return [*shown, *later, *found[index:]]
-        fact = next((hits for hits in facts if any(_is_wording(one, other, raw, asked) for other in hits)), [])
-        (later if len(fact) >= MAX_WORDINGS else shown).append(one)
-        fact.append(one)
-        if len(fact) == 1:
-            facts.append(fact)
+            later += found[index:]
+            break
+        places[facts[index]] += 1
+        (later if places[facts[index]] > MAX_WORDINGS else shown).append(one)
+    if is_open_question(query):
+        shown.sort(key=lambda one: _is_short(one) and only_asks(one.hit.text, query))
     return [*shown, *later]
 
 
-def _is_wording(one: ScopedHit, other: ScopedHit, raw: Mapping[str, frozenset[str]], asked: Wording) -> bool:
-    return _may_be_wording(one, other, raw) and is_same_fact(wording(one.hit.text), wording(other.hit.text), asked)
+def _facts(found: Sequence[ScopedHit], query: str) -> list[int]:
+    """Return for each hit the place of the first one that tells the same fact, be it by way of a third."""
+    raw = {one.hit.memory_id: raw_words(one.hit.text) for one in found if one.hit.sender_id and _is_short(one)}
+    facts = list(range(len(found)))
+    for place, one in enumerate(found[: 2 * FIRST_RESULTS]):
+        for other in range(place):
+            if facts[other] != facts[place] and _is_wording(one, found[other], raw, query):
+                first, last = sorted((facts[other], facts[place]))
+                facts = [first if fact == last else fact for fact in facts]
+    return facts
+
+
+def _is_wording(one: ScopedHit, other: ScopedHit, raw: Mapping[str, frozenset[str]], query: str) -> bool:
+    return _may_be_wording(one, other, raw) and is_same_fact(one.hit.text, other.hit.text, query)
 
 
 def _may_be_wording(one: ScopedHit, other: ScopedHit, raw: Mapping[str, frozenset[str]]) -> bool:

@@ -41,28 +41,35 @@ _CHINESE_QUESTION = lazy_pattern(
     "什么|什麼|谁|誰|哪|几|幾|多少|多大|多久|多远|多高|多重|怎么|怎麼|怎样|为什么|為什麼|何时|如何|"
     "是不是|有没有|能不能|会不会|要不要|吗|嗎"
 )
-_CHINESE_FILLER = frozenset(
+_ASKS_INSIDE = lazy_pattern(
+    rf"\b(?:{_WH}|c[oó]mo|qu[eé]|que|cu[aá]ndo|quand|quando|o[uù]|comment|qui)\b|什么|什麼|谁|誰|哪|几|幾|多少|多大|多久|怎|为什么"
+    "|何|啥|どこ|いつ|だれ|なに|いくら|どれ|どの|どう|なぜ",
+    re.IGNORECASE,
+)
+_REQUEST = lazy_pattern(
+    rf"{_OPENING}(?:(?:remind|tell|show) me (?:of|about|again|my|the|{_WH})|rec(?:u[eé]rd|ord)a(?:me|-me)|me lembra"
+    r"|dime|diga-me|me diz|rappelle(?:-moi|z-moi| moi)|dis(?:-moi| moi)|sag mir|erinner[en]? mich an|告诉我"
+    r"|提醒我.{0,6}(?:是|在|叫))"
+    r"(?! (?:que|de|dass|comprar|llamar|ligar|acheter|appeler|zu)\b)",
+    re.IGNORECASE,
+)
+_CHINESE_YES_NO = lazy_pattern("吗|嗎|是不是|有没有|能不能|会不会|要不要")
+CHINESE_FILLER = frozenset(
     "的了是在对對我你您他她它们和与跟吗嗎呢吧啊呀嘛哦就也都很还這这那个個请問问告诉知道记得住一下叫做为有什么麼谁誰哪里几幾多少大"
     "久远高怎样何时如是否不能会要说再"
 )
 _FILLER_WORDS = """
-remember note please again know tell call name named say said let recall remind forget forgot here now just also
-really actually very still is user users fyi der die das den dem des ein eine einen einem einer ist sind war waren hat
-haben habe hast bin bist ich du er sie es wir ihr mein meine meinen meinem meiner dein deine dir mir unser unsere und
-oder zu zum zur im am in von vom mit für fur auf bei nach doch mal noch bitte merke merk dass heißt heisst nochmal
-weißt weisst any anything anyone anybody something someone ever wann wo wer wen wem was wie warum welche welcher
-welches
+remember note please pls plz stp svp pf again know tell call name named say said let recall remind forget forgot here
+now just also really actually very still is user users fyi der die das den dem des ein eine einen einem einer ist sind
+war waren hat haben habe hast bin bist ich du er sie es wir ihr mein meine meinen meinem meiner dein deine dir mir
+unser unsere und oder zu zum zur im am in von vom mit für fur auf bei nach doch mal noch bitte merke merk dass heißt
+heisst nochmal weißt weisst any anything anyone anybody something someone ever wann wo wer wen wem was wie warum welche
+welcher welches
 """
-_NEARLY = lazy_pattern(r"\b(?:nearly|almost|beinahe|fast|casi|presque|quase)\b|差点|几乎")
-_OWNER_WORDS = """
-my your his her their mein meine meinem meinen meiner dein deine sein seine ihr ihre mi mis tu tus su sus mon ma mes
-ton ta tes meu minha meus minhas teu tua seu sua 我 你 他 她
-"""
-_OWNERS = frozenset(_OWNER_WORDS.split())
 _NOT = lazy_pattern(r"\b\w+n't\b")
 _NEGATION = lazy_pattern(
-    r"\b(?:not|no|never|none|neither|nor|without|cannot|unable|nicht|kein\w*|nie|niemals|ohne|pas|jamais|aucune?|sans|n[aã]o|"
-    r"nunca|jam[aá]s|sin|sem|ning[uú]n\w*|nenhum\w*)\b|n['’]t\b|[不没沒别別未无無非]",
+    r"\b(?:not|no|never|none|nothing|neither|nor|without|cannot|unable|nicht|nichts|kein\w*|nada|rien|nie|niemals|ohne|pas|"
+    r"jamais|aucune?|sans|n[aã]o|nunca|jam[aá]s|sin|sem|ning[uú]n\w*|nenhum\w*)\b|n['’]t\b|[不没沒别別未无無非]|ません",
     re.IGNORECASE,
 )
 _ACKNOWLEDGMENT_WORDS = """
@@ -82,7 +89,7 @@ _NO_ANSWER = lazy_pattern(
     r"nicht sicher|keine ahnung|lass mich|ich schaue?)\b|"
     r"\b(?:no tengo|no (?:lo )?s[eé]|je n['’]ai (?:pas|aucun)|je ne (?:sais|trouve|vois)|n[aã]o tenho|n[aã]o sei|"
     r"habe (?:ich )?keine?|liegt mir nicht|liegen mir keine)\b|"
-    "不确定|不知道|不清楚|不记得|没有(?:记录|相关)|让我(?:看看|查)|查一下|不確定|讓我",
+    "不确定|不知道|不清楚|不记得|没有(?:记录|相关)|让我(?:看看|查)|查一下|不確定|讓我|[わ分]かりません|知りません",
     re.IGNORECASE,
 )
 _MAX_NO_ANSWER: Final = 120
@@ -91,25 +98,26 @@ _WHOLE_SHARE: Final = 0.5
 _KNOWING_WORDS: Final = """
 know known aware heard register decided record recorded note noted info information detail find found locate see
 mention mentioned tell told say said remember recall sure certain idea clue answer access list listed save saved store
-stored available share shared come weiss wissen weisst kenne kennen kennt bekannt angabe angaben informationen notiert
-notiz gespeichert hinterlegt gefunden finden finde erwahnt gesagt erinnern erinnere erinnerung ahnung vermerkt vor
-vorliegen eintrag eintrage sagen hinweis saber se sabe conozco contado contaste dato datos informacion registro
-registrado encontrar encontrado encuentro encontre anotado mencionado dicho dijiste recuerdo consta constancia aparece
-guardado sais savoir connais precise precisee information informations renseignement trouve trouver note enregistre
-mentionne dit souviens trace indique sei contou conheco informacao dado dados registrado encontrei anotado mencionou
-disse lembro encontro salvo
+stored available share shared come speak talk discuss give weiss wissen weisst kenne kennen kennt bekannt angabe
+angaben informationen notiert notiz gespeichert hinterlegt gefunden finden finde erwahnt gesagt erzahlt gesprochen
+besprochen genannt verraten erinnern erinnere erinnerung ahnung vermerkt vor vorliegen eintrag eintrage sagen hinweis
+saber se sabe conozco contado contaste dato datos informacion registro registrado encontrar encontrado encuentro
+encontre anotado mencionado dicho dijiste hablado comentado recuerdo consta constancia aparece guardado sais savoir
+connais precise precisee information informations renseignement trouve trouver note enregistre mentionne dit parle
+souviens trace indique sei contou conheco informacao dado dados registrado encontrei anotado mencionou disse falou
+lembro encontro salvo
 """
 _ASKING_WORDS: Final = """
 question ask asked wonder wondering curious sorry unfortunately apologize apologies afraid yet able memory memories
 conversation chat history good great thanks thank let help somewhere anywhere exactly specific specifically maybe
-perhaps probably should could might later check look provide give need want mean regarding concerning moment time
-frage leider entschuldigung tut leid bisher dazu daruber genau moment nachsehen vielleicht moglich konkret konkrete
-pregunta lamento siento disculpa perdon todavia aun sobre ahora lugar momento puedo podria acuerdo desole desolee
-malheureusement pardon encore peux pourrais sujet moment rappelle pergunta desculpe infelizmente ainda posso poderia
-lembrar acho momento
+perhaps probably nothing nichts nada rien should could might later check look provide give need want mean regarding
+concerning moment time frage leider entschuldigung tut leid bisher dazu daruber genau moment nachsehen vielleicht
+moglich konkret konkrete pregunta lamento siento disculpa perdon todavia aun sobre ahora lugar momento puedo podria
+acuerdo desole desolee malheureusement pardon encore peux pourrais sujet moment rappelle pergunta desculpe infelizmente
+ainda posso poderia lembrar acho momento
 """
 _CHINESE_ASKING: Final = frozenset(
-    "没有找到相关记录信息不知道清楚确定抱歉查询资料提过说记得题暂无目前法关于内容能帮您一下到任何还"
+    "没有找到相关记录信息不知道清楚确定抱歉查询资料提过说记得题暂无目前法关于内容能帮您一下到任何还数据档案"
 )
 _GENERAL: Final = lazy_pattern(
     r"\b(?:usually|generally|typically|often|mostly|(?:most|many) \w+s\b|it depends|in general|oft|meistens?"
@@ -125,50 +133,17 @@ _OFFER: Final = lazy_pattern(
     r"veux-tu|se quiser|quer que|me diga|fragen sie|wenden sie|consultez?|demandez|如果|请|你可以|您可以|要不要)\b",
     re.IGNORECASE,
 )
-_NEUTRAL_WORDS: Final = """
-day time place thing way kind sort type name brand make number city town street country every each always usually
-happen everything anything nothing all take go come get give have own keep make find hold use be one date hour code
-only around about because mostly actually currently normally whole sure tag zeit art marke stadt strasse ort nummer
-uhr jede jeder jeden jedes immer gibt geht steht liegt habe nur dia hora lugar nombre nome ciudad cidade calle rua
-numero fecha data cada siempre sempre llama chama jour heure lieu nom ville rue numero date chaque toujours appelle
-repond
-"""
-_RELATION_WORDS: Final = """
-live lives living home house place reside apartment flat wohne wohnt wohnen wohnung lebt leben zuhause haus vive
-vivo vivir casa mora moro domicilio habite habiter vit maison
-|like love favorite favourite prefer enjoy best mogen mag liebling lieb lieber liebsten gefallt gusta gustan encanta
-favorito favorita prefiero mejor gosto adoro prefere preferido melhor aime adore prefere prefere favori preferee
-|call named name heisst heissen nennt namen llama llamo nombre chama nome appelle nom
-|work job employ employed profession arbeitet arbeite beruf trabaja trabajo trabalha trabalho emprega travaille
-metier emploi funcionaria
-|start begin commence beginnt beginne startet anfangt fangt empieza comienza comeca debute
-|allergy allergic allergisch allergie alergia alergico allergique alergica
-"""
-"""Words of one relation in six languages: those of two of these tell two facts."""
-_TIME_WORDS: Final = """
-monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag sonntag
-lunes martes miercoles jueves viernes sabado domingo lundi mardi mercredi jeudi vendredi samedi dimanche segunda terca
-quarta quinta sexta morning afternoon evening night yesterday today tomorrow gestern heute morgen weekend
-"""
-_MODIFIERS: Final = frozenset("大小前新旧老二三左右上下东西南北男女")
-_CHINESE_NEUTRAL: Final = frozenset("住家喜欢爱最吃叫名字用买去到每天时候地方里上说要定交晚点位放呆待")
-_MAX_OPEN: Final = 3
-"""A wording of the same fact may hold so many more content words."""
 
 
 class Wording(NamedTuple):
-    """The parts of a text that tell facts apart. `words` are content words as stems, Chinese characters one by one.
+    """The content words of a text as stems, Chinese characters one by one, and its numbers.
 
     `names` are written with a capital letter inside a sentence; German ones, where all nouns are, are not known.
-    `owners` are "my" and the like. `places` are the words with the marked words before and after them.
     """
 
     words: frozenset[str]
     numbers: frozenset[str]
-    is_negated: bool
-    names: frozenset[str] = frozenset()
-    owners: frozenset[str] = frozenset()
-    places: frozenset[tuple[str, str, str]] = frozenset()
+    names: frozenset[str]
 
 
 def normalized(text: str) -> str:
@@ -179,36 +154,33 @@ def normalized(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def wording(text: str) -> Wording:
-    """Return the content words of a short text, its numbers, and whether it is negated."""
+    """Return the content words of a short text and its numbers."""
     words, numbers, folded = set[str](), set[str](), _NOT.sub(" ", fold(text))
     language = languages.guess(languages.first_words(folded))
-    order: list[tuple[str, str]] = []
     for match in _WORDS.finditer(folded):
         found = match[0]
         if _HAS_NUMBER.search(found):
             numbers.add(found)
-            order.append(("", found))
         elif match.lastgroup == "unspaced":
-            order.append(("" if found in _CHINESE_FILLER else found, found))
+            words.update({found} - CHINESE_FILLER)
         else:
-            order += [(_content_word(part, language), part) for part in re.split(r"['-]", found)]
-    words.update(word for word, _ in order if word)
+            words.update(content_word(part, language) for part in re.split(r"['-]", found))
     names = frozenset() if language == "german" else frozenset(names_in(text))
-    before = ["", *(f"<{written}" for _, written in order)]
-    after = [*(f">{written}" for _, written in order[1:]), ""]
-    places = {(word, left, right) for (word, _), left, right in zip(order, before, after, strict=False) if word}
-    owners = frozenset(found for found in re.findall(r"[a-z]+|[我你他她]", folded) if found in _OWNERS)
-    is_negated = bool(_NEGATION.search(text) or _NEARLY.search(folded))
-    return Wording(frozenset(words), frozenset(numbers), is_negated, names, owners, frozenset(places))
+    return Wording(frozenset(words - {""}), frozenset(numbers), names)
+
+
+_BEGINNING: Final = 5
+"""Letters that all forms of most words begin with."""
 
 
 def raw_words(text: str) -> frozenset[str]:
-    """Return the words of a text as they are written, and Chinese characters; cheaper than `wording`."""
-    return frozenset(_RAW_WORDS.findall(text.lower()))
+    """Return what the words of a text begin with, and Chinese characters; cheaper than `wording`."""
+    return frozenset(word[:_BEGINNING] for word in _RAW_WORDS.findall(text.lower()))
 
 
 @lru_cache(maxsize=65_536)
-def _content_word(word: str, language: str = languages.ENGLISH) -> str:
+def content_word(word: str, language: str = languages.ENGLISH) -> str:
+    """Return the stem of a folded word; nothing for one that tells nothing, in English and another language."""
     if word in STOP_WORDS or len(word) < 2 or word in languages.STOP_WORDS_OF.get(language, ()):
         return ""
     base = stems(word)[0]
@@ -217,7 +189,12 @@ def _content_word(word: str, language: str = languages.ENGLISH) -> str:
 
 def names_in(text: str) -> set[str]:
     """Return the stems of words that are written as names: with a capital inside a sentence, or as initials."""
-    return {stems(fold(part))[0] for found in _NAME.findall(text) for part in re.split(r"['-]", found)[:1] if part}
+    return {stems(name)[0] for name in written_names(text)}
+
+
+def written_names(text: str) -> set[str]:
+    """Return the folded words that are written as names."""
+    return {fold(part) for found in _NAME.findall(text) for part in re.split(r"['-]", found)[:1] if part}
 
 
 def is_question(text: str) -> bool:
@@ -269,7 +246,9 @@ def _is_empty_sentence(text: str, query: str, *, is_reply: bool) -> bool:
     new = {
         word
         for word in _added(said.words, wanted.words)
-        if word not in _known().meaningless and word not in _CHINESE_ASKING
+        if word not in _known().meaningless
+        and word not in _CHINESE_ASKING
+        and not (is_reply and _NEGATION.fullmatch(word))
     }
     if not new:
         is_asking = not said.words.isdisjoint(_known().meaningless) or is_question(text)
@@ -285,7 +264,31 @@ def _knows_nothing(text: str, new: Set[str]) -> bool:
     negation = _NEGATION.search(text)
     if negation is None or not wording(text[negation.end() :]).names.isdisjoint(new):
         return False
-    return not (wording(text).words | _characters(text)).isdisjoint(_known().knowing) or is_no_answer(text)
+    said = {stems(word)[0] for word in _RAW_WORDS.findall(fold(text))}
+    return not said.isdisjoint(_known().knowing) or is_no_answer(text)
+
+
+def only_asks(text: str, query: str) -> bool:
+    """Return True for a text of open questions and requests alone, which names nothing that the query does not."""
+    sentences = [one.strip() for one in _SENTENCE.findall(text) if _RAW_WORDS.search(one)]
+    if not sentences or not all(map(_asks_openly, sentences)):
+        return False
+    said, wanted = wording(_WHICH_ONE.sub(r"\1", text)), wording(query)
+    return said.numbers <= wanted.numbers and not _added(said.names, wanted.words)
+
+
+def _asks_openly(sentence: str) -> bool:
+    if _WH_QUESTION.match(sentence) or _REQUEST.match(sentence):
+        return True
+    return bool(_ASKS_INSIDE.search(sentence) and (_QUESTION_MARK.search(sentence) or sentence >= "\u2e80"))
+
+
+_WHICH_ONE = lazy_pattern("([哪这那每])一")
+
+
+def is_yes_no_question(text: str) -> bool:
+    """Return True for a question that "yes" answers."""
+    return bool(_YES_NO_QUESTION.match(text.strip())) or bool(_CHINESE_YES_NO.search(text))
 
 
 def is_open_question(text: str) -> bool:
@@ -307,11 +310,7 @@ def is_no_answer(text: str) -> bool:
     return len(text) <= _MAX_NO_ANSWER and not _HAS_NUMBER.search(text) and bool(_NO_ANSWER.search(text))
 
 
-def _characters(text: str) -> set[str]:
-    return {char for char in text if char >= "\u2e80"}
-
-
-def _is_akin(one: str, other: str) -> bool:
+def is_akin(one: str, other: str) -> bool:
     """Return True for stems of two forms of a word: "allerg" and "allergi", "trabalha" and "trabalho"."""
     if one == other:
         return True
@@ -330,7 +329,7 @@ def _shared(words: frozenset[str], others: frozenset[str]) -> frozenset[str]:
     return frozenset(
         word
         for word in words
-        if word in others or (word[:_AKIN] in beginnings and any(_is_akin(word, one) for one in others))
+        if word in others or (word[:_AKIN] in beginnings and any(is_akin(word, one) for one in others))
     )
 
 
@@ -348,101 +347,22 @@ def is_acknowledgment(text: str) -> bool:
     return all(word in _ACKNOWLEDGMENTS for word in words) or bool(_CHINESE_ACKNOWLEDGMENT.fullmatch(text.strip()))
 
 
-def is_same_fact(one: Wording, other: Wording, query: Wording) -> bool:
-    """Return True if two texts are wordings of one fact: neither number, name nor negation differs.
-
-    They have the same words besides those that tell no fact ("day", "have") and those of one relation ("live", "home").
-    If they share a word that the query lacks, which may answer it, each may have some words more, none in the place of
-    another.
-    """
-    if one.is_negated != other.is_negated or one.numbers != other.numbers:
-        return False
-    alike = _shared(one.words, other.words)
-    more, others = one.words - alike, other.words - _shared(other.words, one.words)
-    if len(alike) + len(one.numbers) < 2 or _differs(one, other, more, others):
-        return False
-    added = [_telling(part, query) for part in (more, others)]
-    if not any(added):
-        return True
-    if _is_replaced(added[0], added[1], one, other):
-        return False
-    shared = one.words & other.words
-    is_answer = bool(shared - _shared(shared, query.words) or one.numbers - query.numbers)
-    return is_answer and max(map(len, added)) <= min(_MAX_OPEN, len(alike) + len(one.numbers))
-
-
-def _differs(one: Wording, other: Wording, more: Set[str], others: Set[str]) -> bool:
-    """Return True if two texts differ in what makes two facts; `more` and `others` are the words of one of them."""
-    neutral = _known().neutral
-    if (one.words - other.words) & one.names - neutral or (other.words - one.words) & other.names - neutral:
-        return True
-    if not (one.owners <= other.owners or other.owners <= one.owners) and one.owners and other.owners:
-        return True
-    relation_of = _known().relations
-    relations = [{relation_of[word] for word in part if word in relation_of} for part in (more, others)]
-    if relations[0] and relations[1] and relations[0] != relations[1]:
-        return True
-    is_exact = any(
-        word in _known().times or word in _MODIFIERS or any(map(str.isdigit, word)) for word in more | others
-    )
-    return is_exact or _has_other_name(one, other)
-
-
-def _has_other_name(one: Wording, other: Wording) -> bool:
-    """Return True if words that differ in a letter stand in the same place: "Paula's code", "Paulo's code"."""
-    left, right = one.words - other.words, other.words - one.words
-    pairs = {(a, b) for a in left for b in right if len(a) == len(b) and _is_akin(a, b)}
-    return any(_is_replaced({a}, {b}, one, other) for a, b in pairs)
-
-
-def _is_replaced(more: Set[str], others: Set[str], one: Wording, other: Wording) -> bool:
-    """Return True if a word of one text stands where the other has another one: "my red bike", "my blue bike"."""
-    places, other_places = ({pair for pair in said.places if pair[0] in words} for said, words in
-                            ((one, more), (other, others)))  # fmt: skip
-    return bool(
-        {place for _, *place_of in places for place in place_of if place}
-        & {place for _, *place_of in other_places for place in place_of if place}
-    )
-
-
-def _telling(words: frozenset[str], query: Wording) -> set[str]:
-    """Return the words without those that tell no fact; characters of the query tell none either."""
-    known = _known()
-    return {
-        word
-        for word in words
-        if word in _MODIFIERS
-        or not (
-            word in known.neutral
-            or word in known.relations
-            or word in _CHINESE_NEUTRAL
-            or (word >= "\u2e80" and word in query.words)
-        )
-    }
-
-
 class _Vocabulary(NamedTuple):
-    """Word lists as stems. `relations` tells which of the words name the same kind of person."""
+    """Word lists as stems."""
 
     filler: frozenset[str]
     knowing: frozenset[str]
     meaningless: frozenset[str]
-    neutral: frozenset[str]
-    times: frozenset[str]
-    relations: dict[str, int]
 
 
 @cache
 def _known() -> _Vocabulary:
     return _Vocabulary(
-        _stems_of(_FILLER_WORDS),
-        _stems_of(_KNOWING_WORDS) | frozenset("知道记找清楚确定录信息查资料提"),
-        _stems_of(_KNOWING_WORDS + _ASKING_WORDS),
-        _stems_of(_NEUTRAL_WORDS),
-        _stems_of(_TIME_WORDS),
-        {stem: number for number, words in enumerate(_RELATION_WORDS.split("|")) for stem in _stems_of(words)},
+        stems_of(_FILLER_WORDS),
+        stems_of(_KNOWING_WORDS) | frozenset("知道记找清楚确定录信息查资料提"),
+        stems_of(_KNOWING_WORDS + _ASKING_WORDS),
     )
 
 
-def _stems_of(words: str) -> frozenset[str]:
+def stems_of(words: str) -> frozenset[str]:
     return frozenset(stems(fold(word))[0] for word in words.split())
