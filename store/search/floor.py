@@ -117,6 +117,11 @@ def calibrated(cosines: Reals) -> Reals:
     return relevance
 
 
+def names_time(terms: Sequence[str]) -> bool:
+    """Return True if a term of a question is a date, month or year."""
+    return any(term.startswith(prefixes) for term in terms for prefixes in _DATES)
+
+
 def _exact_dates(terms: Sequence[str]) -> dict[str, bool]:
     """Return the terms of dates, True for those of the most exact kind."""
     kinds = {term: kind for term in terms for kind, prefixes in enumerate(_DATES) if term.startswith(prefixes)}

@@ -389,8 +389,11 @@ class _Ranker:
     def with_successor(
         self, request: SearchRequest, ranked: list[Ranked], rows: dict[int, records.Row]
     ) -> list[Ranked]:
-        """Return ranked memories with what replaced the best statement, or what it replaced; add it to `rows`."""
-        if request.as_of is not None:
+        """Return ranked memories with what replaced the best statement, or what it replaced; add it to `rows`.
+
+        A question for a time is answered by what is of that time.
+        """
+        if request.as_of is not None or floor.names_time(self._keywords[request.query].terms.own):
             return ranked
         if (known := successors.known(request, ranked, rows)) is None:
             return ranked

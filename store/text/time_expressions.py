@@ -437,7 +437,8 @@ _NOT_ENGLISH = tuple(
         rf"\b(?:{_LONG_WEEKDAYS}) (?:morning|afternoon|evening|night)s\b|\bborn on (?:{_LONG_WEEKDAYS})\b",
         r"\bhow (?:often|much|many)\b[^.?!]{0,60} in (?:an?|one) (?:day|week|month|year)\b",
         (
-            rf"\b(?:{_WORK}|(?:{_WORK}|it|is|was|one) (?:called|titled|named|entitled)"
+            rf"\b(?:(?<!\bi )(?<!\bwe )(?<!\byou )(?<!\bto )(?:{_WORK})"
+            rf"|(?:{_WORK}|it|is|was|one) (?:called|titled|named|entitled)"
             rf"|who (?:wrote|sang|sings|sing|directed|composed|covered|recorded)) (?:the )?{_TIME_WORD}\b"
             r"(?! (?:did|do|was|i)\b)"
         ),

@@ -19,7 +19,7 @@ from store.text import dates, languages
 from store.text.normalize import fold
 from store.text.time_expressions import LANGUAGES, PAST
 from store.text.time_rules import Language, Rule
-from store.text.time_windows import Window, month_window
+from store.text.time_windows import Window, month_window, year_window
 
 MAX_DAYS: Final = 46
 """The length of the longest window whose tokens are days; those of a longer one are months."""
@@ -60,8 +60,24 @@ def query_times(query: str, now: datetime) -> Times:
     if not may_mention(query):
         return Times((), folded)
     windows, rest = _read(query, folded, now.date())
+    windows = _of_year(windows)
     tokens = dict.fromkeys(token for window in windows for token in _query_tokens(window))
     return Times(tuple(tokens), rest, tuple(dict.fromkeys(span_of(window, now) for window in windows)))
+
+
+def _of_year(windows: list[Window]) -> list[Window]:
+    """Return the windows in the year that one of them is, if there is one: "at Christmas in 2024"."""
+    years = [window for window in windows if window == year_window(window.first, 0)[0]]
+    parts = [window for window in windows if window not in years]
+    if len(years) != 1 or not parts:
+        return windows
+    year = years[0].first.year
+    inside = [window for window in parts if window.first.year == year]
+    return inside or [
+        Window(first, first + (window.last - window.first))
+        for window in parts
+        if (first := _date_or_none(year, window.first.month, window.first.day))
+    ]
 
 
 def message_tokens(text: str, day: date, tokens: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from accounts.audit import Actor
 from accounts.models import AuditEvent
 from agents import tools
 from agents.tools import Caller
+from core.times import from_ms
 from engines.registry import get_engine
 from memories.services import decisions, links
 from memories.services.lookup import MemoryRef
@@ -155,6 +156,13 @@ def test_equal_words_with_another_value_are_ranked_without_a_mark(alice: Person)
 
 def test_a_question_with_a_date_is_answered_in_the_order_of_its_words(moved: Person) -> None:
     assert BERLIN in texts(search(moved, "Where did I live in June 2026?", history=False))
+
+
+def test_a_past_question_for_a_day_is_answered_from_that_day(alice: Person) -> None:
+    say(alice, "早上跑了六公里，膝盖没疼", day=-3)
+    say(alice, "早上跑了三公里，下雨", day=-1)
+    found = search(alice, "三天前我跑了多少？", now=from_ms(NOON_MS).isoformat())
+    assert texts(found)[0] == "早上跑了六公里，膝盖没疼"
 
 
 def test_a_person_decides_that_a_memory_is_not_replaced(moved: Person) -> None:

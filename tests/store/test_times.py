@@ -32,6 +32,10 @@ READ = [
     ("Há dois dias comprei o quê?", "06-08"),
     # English
     ("What did I do yesterday?", "06-09"),
+    ("What did I book yesterday?", "06-09"),
+    ("What happened at Christmas in 2024?", "2024-12-24..2024-12-26"),
+    ("Where did I hike last summer, in 2024?", "2024-06..2024-08"),
+    ("去年国庆我去了哪里？", "2025-10-01..2025-10-07"),
     ("What did we decide in yesterday's meeting?", "06-09"),
     ("Who called yesterday evening?", "06-09"),
     ("What did I cook last night?", "06-09"),
