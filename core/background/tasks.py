@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 
-from django.db import DatabaseError, connection, connections, transaction
+from django.db import DatabaseError, close_old_connections, connection, connections, transaction
 from django.utils import timezone
 from django_tasks.base import Task, TaskResult
 
@@ -246,5 +246,6 @@ def _notify(queue: str) -> None:
 
 def _run(task: Task[Any, Any], caller: object, args: Sequence[Hashable], ids: Mapping[str, Hashable]) -> None:
     """Run a task in a span that is linked to the one in which it was enqueued."""
+    close_old_connections()  # of this thread, if it waited for the task
     with monitoring.span(f"task {task.name}", link=caller):
         task.call(*args, **ids)

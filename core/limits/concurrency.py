@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPo
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from core.errors import EngineUnavailable
@@ -21,6 +21,9 @@ logger = logging.getLogger("memory_gateway.worker")
 # The holder of a lock may compute for long, or wait for a database that does not answer. After this time without a
 # handover, others proceed without the lock.
 TIMEOUT_SECONDS = 0.05
+IDLE_SECONDS: Final = 5.0
+"""The time for which a thread of a pool waits for another call. A new thread opens a connection."""
+_MAX_IDLE: Final = 4
 # Called before a wait for another service, or for the client that reads a stream: the thread pool then lets the user's
 # next request begin.
 before_external_call: ContextVar[Callable[[], object]] = ContextVar("before_external_call", default=lambda: None)
@@ -113,8 +116,8 @@ class _Call:
 class FairPool:
     """A pool of daemon threads that serves users in turn. With two slots or more, one user cannot hold all of them.
 
-    One user holds at most `share` slots, by default all but one. A thread without work calls `end_thread` and ends. At
-    exit, calls are abandoned; `concurrent.futures` would wait.
+    One user holds at most `share` slots, by default all but one. A thread that is without work for `IDLE_SECONDS` calls
+    `end_thread` and ends. At exit, calls are abandoned; `concurrent.futures` would wait.
     """
 
     def __init__(self, slots: int, name: str, end_thread: Callable[[], object], *, share: int | None = None) -> None:
@@ -123,7 +126,8 @@ class FairPool:
         self._end_thread = end_thread
         self._condition = threading.Condition()
         self._calls: dict[Hashable, _Call] = {}
-        self._threads = 0
+        self._threads = self._idle = self._waiting_for_end = 0
+        self._handed: deque[_Call] = deque()  # to idle threads
         self._is_closed = False
 
     def submit(self, key: Hashable, user: Hashable, call: Callable[[], object], *, again: bool = False) -> Future[None]:
@@ -146,9 +150,14 @@ class FairPool:
             return queued.future
 
     def wait_until_idle(self, timeout_seconds: float) -> bool:
-        """Return True once all calls are done and their threads have ended, False at the timeout."""
+        """End idle threads; return True once all calls are done and all threads have ended, False at the timeout."""
         with self._condition:
-            return self._condition.wait_for(lambda: not self._calls and not self._threads, timeout_seconds)
+            self._waiting_for_end += 1
+            self._condition.notify_all()
+            try:
+                return self._condition.wait_for(lambda: not self._calls and not self._threads, timeout_seconds)
+            finally:
+                self._waiting_for_end -= 1
 
     def close(self) -> None:
         """Cancel the calls that wait, and start none from now on."""
@@ -157,9 +166,14 @@ class FairPool:
             for call in self._queue.clear():
                 del self._calls[call.key]
                 _cancel(call.future)
+            self._condition.notify_all()
 
     def _start_threads(self) -> None:
         while (first := self._queue.take()) is not None:
+            if len(self._handed) < self._idle:
+                self._handed.append(first)
+                self._condition.notify_all()
+                continue
             try:
                 threading.Thread(target=self._work, args=(first,), name=self._name, daemon=True).start()
             except RuntimeError as error:  # the system has no room; the call must not wait for ever
@@ -200,7 +214,17 @@ class FairPool:
             self._start_threads()  # another user's call may be allowed to run now
         if is_over:
             running.future.set_result(None)
-        return following
+        return following or self._wait()
+
+    def _wait(self) -> _Call | None:
+        """Wait for a call in a thread without work; return None if the thread should end."""
+        with self._condition:
+            if self._idle >= _MAX_IDLE:
+                return None
+            self._idle += 1
+            self._condition.wait_for(lambda: self._handed or self._is_closed or self._waiting_for_end, IDLE_SECONDS)
+            self._idle -= 1
+            return self._handed.popleft() if self._handed else None
 
 
 def _cancel(future: Future[None]) -> None:

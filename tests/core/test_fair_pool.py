@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Hashable
@@ -19,9 +20,20 @@ class Pool:
 
     def __init__(self, work: Callable[[str], object], slots: int) -> None:
         self.ended: list[threading.Thread] = []
-        self._work = work
+        self._work: Callable[[str], object] = work
         self._pool = FairPool(slots, "tests", lambda: self.ended.append(threading.current_thread()))
         self.wait_until_idle = self._pool.wait_until_idle
+
+    def wait_for_idle_thread(self) -> None:
+        """Wait until the thread of a call that is done waits for another."""
+        deadline = time.monotonic() + SECONDS
+        while not self._pool._idle:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+    def replace(self, work: Gate) -> Gate:
+        self._work = work
+        return work
 
     def submit(self, name: str, user: Hashable) -> Future[None]:
         return self._pool.submit(name, user, lambda: self._work(name))
@@ -110,6 +122,32 @@ def test_a_thread_without_work_ends() -> None:
     [thread] = pool.ended
     thread.join(SECONDS)
     assert not thread.is_alive()
+
+
+def test_a_thread_without_work_waits_for_the_next_call() -> None:
+    ran_in: list[threading.Thread] = []
+    pool = Pool(lambda _: ran_in.append(threading.current_thread()), slots=2)
+    for number in range(5):
+        pool.submit(f"a{number}", ALICE).result(SECONDS)
+        pool.wait_for_idle_thread()
+    assert len(set(ran_in)) == 1
+    assert not pool.ended
+    assert pool.wait_until_idle(SECONDS)
+    assert pool.ended == ran_in[:1]
+
+
+def test_the_calls_of_a_turn_run_side_by_side_after_a_pause() -> None:
+    gate = Gate()
+    pool = Pool(gate, slots=2)
+    gate.open()
+    pool.submit("a0", ALICE).result(SECONDS)
+    pool.wait_for_idle_thread()
+    gate = pool.replace(Gate())
+    pool.submit("a1", ALICE)
+    pool.submit("b1", BOB)
+    assert set(gate.wait_for(2)) == {"a1", "b1"}
+    gate.open()
+    assert pool.wait_until_idle(SECONDS)
 
 
 def test_a_call_whose_thread_cannot_start_is_canceled_and_can_be_submitted_again() -> None:
