@@ -25,7 +25,6 @@ from typing import Any, Generic, TypeVar
 from django.apps import apps
 from django.db import DatabaseError, OperationalError, connection, connections, models, transaction
 from django.db.models import Q, QuerySet
-from django.db.models.expressions import Combinable
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -71,9 +70,9 @@ def take(
 ) -> list[_Row]:
     """Lease at most `limit` of the rows that are free, and set `values` in them; return them as they are then.
 
-    A row is free without a lease, when its lease has expired, when its holder was a process of this machine that has
-    ended, and for the same `holder` (by default a new one). Rows that another process is claiming at this moment are
-    left to it, without a wait (`SKIP LOCKED`).
+    A value may be a function of the row as it was before. A row is free without a lease, when its lease has expired,
+    when its holder was a process of this machine that has ended, and for the same `holder` (by default a new one). Rows
+    that another process is claiming at this moment are left to it, without a wait (`SKIP LOCKED`).
     """
     now, holder = now or timezone.now(), holder or new_holder()
     holders = rows.exclude(lease_holder="").order_by().values_list("lease_holder", flat=True).distinct()
@@ -84,15 +83,17 @@ def take(
     if not connection.features.has_select_for_update and not free.exists():
         return []
     values |= {"lease_holder": holder, "leased_until": now + lasts}
+    is_same_for_all = not any(map(callable, values.values()))
     with transaction.atomic():
         found = list(free.select_for_update(skip_locked=True, of=("self",))[:limit])
-        if found:
+        if found and is_same_for_all:
             QuerySet(rows.model).filter(pk__in=[row.pk for row in found]).update(**values)
-    for row in found:
-        if computed := [name for name, value in values.items() if isinstance(value, Combinable)]:
-            row.refresh_from_db(fields=computed)
-        for name in values.keys() - computed:
-            setattr(row, name, values[name])
+        for row in found:
+            of_row = {name: value(row) if callable(value) else value for name, value in values.items()}
+            if not is_same_for_all:
+                QuerySet(rows.model).filter(pk=row.pk).update(**of_row)
+            for name, value in of_row.items():
+                setattr(row, name, value)
     return found
 
 

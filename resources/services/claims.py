@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from django.db import transaction
-from django.db.models import Case, F, Q, QuerySet, When
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
@@ -82,14 +82,18 @@ def claim(resource_id: str, now: datetime) -> Resource | None:
 
     `attempts` restarts at 1 for a failure that waited for an operator.
     """
-    waited_for_operator = When(status=Resource.Status.FAILED, retry_at__isnull=True, then=1)
+
+    def attempts(before: Resource) -> int:
+        waited_for_operator = before.status == Resource.Status.FAILED and before.retry_at is None
+        return 1 if waited_for_operator else before.attempts + 1
+
     taken = take(
         queries.unfinished(Q(pk=resource_id)).select_related("user"),
         1,
         LEASE,
         now=now,
         status=Resource.Status.INGESTING,
-        attempts=Case(waited_for_operator, default=F("attempts") + 1),
+        attempts=attempts,
         retry_at=None,
         updated_at=now,
     )

@@ -311,6 +311,18 @@ def test_a_success_resets_the_time_of_the_first_failure(alice: Person) -> None:
     assert run(resource, engine).first_failed_at is None
 
 
+@pytest.mark.parametrize(("retry_at", "attempts"), [(None, 1), (datetime(2026, 1, 1, tzinfo=UTC), 8)])
+def test_attempts_restart_after_a_failure_that_waited_for_an_operator(
+    alice: Person, retry_at: datetime | None, attempts: int
+) -> None:
+    resource = stored_resource(alice)
+    Resource.objects.update(status=Resource.Status.FAILED, retry_at=retry_at, attempts=7)
+    claimed = claim(resource.resource_id, timezone.now())
+    assert claimed is not None
+    assert (claimed.attempts, claimed.status, claimed.retry_at) == (attempts, "ingesting", None)
+    assert (Resource.objects.get().attempts, Resource.objects.get().retry_at) == (attempts, None)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_the_lease_is_renewed_while_a_slow_call_runs(alice: Person) -> None:
     resource = claim(stored_resource(alice).resource_id, timezone.now())

@@ -18,7 +18,7 @@ from uuid import UUID
 
 import orjson
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.audit import Actor, record
@@ -117,7 +117,7 @@ def _turn(webhook: Webhook, clock: Callable[[], datetime], tls: ssl.SSLContext |
         if time.monotonic() >= ends_at:
             break
         unchanged = WebhookDelivery.objects.filter(pk=delivery.pk, next_try_at=delivery.next_try_at)
-        taken = take(unchanged, 1, LEASE, now=clock(), attempts=F("attempts") + 1, last_tried_at=clock())
+        taken = take(unchanged, 1, LEASE, now=clock(), attempts=lambda row: row.attempts + 1, last_tried_at=clock())
         if not taken:
             continue
         if not connection.in_atomic_block:
