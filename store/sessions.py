@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from functools import cache
+from typing import Final
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
@@ -24,6 +25,7 @@ _CREATE = """
     INSERT INTO store_session (user_id, app_id, project_id, session_id, engine_session_id, kind, created_at)
     VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING id
 """
+_KEY: Final = ("user", "app_id", "project_id", "session_id", "kind", "state")
 
 
 def locked(owner: Owner, session_id: str) -> Session:
@@ -38,9 +40,9 @@ def locked(owner: Owner, session_id: str) -> Session:
 
 
 def existing(owner: Owner, session_id: str) -> Session | None:
-    """Return the session, locked, if it exists and is not purged."""
+    """Return the session, locked, if it exists and is not purged; fields outside its key are loaded on access."""
     found = Session.objects.select_for_update().filter(owned_by(owner), session_id=session_id)
-    return found.exclude(state=State.PURGED).first()
+    return found.exclude(state=State.PURGED).only(*_KEY).first()
 
 
 def mark_purged(owner: Owner, session_id: str, now: datetime) -> Session:
