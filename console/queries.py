@@ -11,6 +11,7 @@ from operator import or_
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
+from django.core.exceptions import EmptyResultSet
 from django.db.models import (
     Case,
     CharField,
@@ -145,6 +146,17 @@ def trail_of(user_id: str, kind: str = "") -> QuerySet[AuditEvent]:
     return events.alias(plain_kind=Cast("kind", CharField())).filter(plain_kind=kind) if kind else events
 
 
+def first_events(*parts: QuerySet[AuditEvent]) -> list[AuditEvent]:
+    """Return the events of several limited queries, newest first."""
+    try:
+        statements = [part.query.sql_with_params() for part in parts]
+    except EmptyResultSet:
+        return []
+    union = " UNION ALL ".join(f"SELECT * FROM ({text}) part{place}" for place, (text, _) in enumerate(statements))
+    found = AuditEvent.objects.raw(union, [value for _, values in statements for value in values])
+    return sorted(found, key=lambda event: event.pk, reverse=True)
+
+
 def name_actors(events: Iterable[AuditEvent]) -> None:
     """Look up the names of the keys and tokens of events for the tag `actor`. At most two statements for all."""
     named = [pair for one in events for pair in ((one.actor_kind, one.actor), (one.subject_type, one.subject_id))]
@@ -268,43 +280,48 @@ def session_rows(names: Mapping[tuple[UUID, str, str, str], str]) -> dict[str, i
     return {names[row[:4]]: row[4] for row in found if row[:4] in names}
 
 
-def session_titles(sessions: Collection[Session]) -> dict[int, str]:
-    """Return the names of files, and the first words of other sessions, by session row. Two statements."""
-    rows = [session.pk for session in sessions]
+def files_of_sessions(sessions: Iterable[Session]) -> dict[int, str]:
+    """Return the names of the files of sessions, by session row. No statement if none is of a file."""
     ids = {parsed.rest: one.pk for one in sessions if (parsed := parse_session_id(one.session_id)).kind == "resource"}
     files = Resource.objects.filter(pk__in=ids).values_list("pk", "filename") if ids else ()
-    first = Memory.objects.filter(session=OuterRef("pk"), state=State.LIVE).order_by("seq", "pk")
-    texts = Session.objects.filter(pk__in=rows, state=State.LIVE).order_by()
-    cut = Substr(Subquery(first.values("text")[:1]), 1, TITLE_CHARS)
-    titles = {row: " ".join(text.split()) for row, text in texts.values_list("pk", cut) if text}
-    return titles | {ids[resource_id]: filename for resource_id, filename in files}
+    return {ids[resource_id]: filename for resource_id, filename in files}
 
 
 class Talk(NamedTuple):
-    """The times of the first and the last memory of a session, and who speaks at its beginning."""
+    """The first words of a session, the number and the times of its memories, and the first speakers."""
 
+    title: str = ""
+    memories: int = 0
     first_ms: int | None = None
     last_ms: int | None = None
     speakers: tuple[str, ...] = ()
 
 
-def talks(sessions: Collection[Session]) -> dict[int, Talk]:
-    """Return times and speakers by session row. Two statements."""
-    rows = [session.pk for session in sessions]
-    of_session = Memory.objects.filter(session=OuterRef("pk"), state=State.LIVE).values("created_at_ms")
-    shown = Session.objects.filter(pk__in=rows, state=State.LIVE).order_by()
-    spans = shown.annotate(
-        first_ms=Subquery(of_session.order_by("seq", "pk")[:1]),
-        last_ms=Subquery(of_session.order_by("-seq", "-pk")[:1]),
+def with_talks(sessions: QuerySet[Session]) -> QuerySet[Session]:
+    """Return the sessions with what `talks` needs of each."""
+    of_session = Memory.objects.filter(session=OuterRef("pk"), state=State.LIVE)
+    first, last = of_session.order_by("seq", "pk"), of_session.order_by("-seq", "-pk")
+    counts = SessionCount.objects.filter(session_row=OuterRef("pk"), of_agent=False).order_by().values("session_row")
+    return sessions.annotate(
+        begins=Substr(Subquery(first.values("text")[:1]), 1, TITLE_CHARS),
+        held=Subquery(counts.annotate(total=Sum("memories")).values("total")),
+        first_ms=Subquery(first.values("created_at_ms")[:1]),
+        last_ms=Subquery(last.values("created_at_ms")[:1]),
     )
+
+
+def talks(sessions: Iterable[Session]) -> dict[int, Talk]:
+    """Return what sessions `with_talks` hold, by session row; nothing of one in the trash."""
+    live = {session.pk: vars(session) for session in sessions if session.state == State.LIVE}
     speakers: defaultdict[int, list[str]] = defaultdict(list)
-    begun = Memory.objects.filter(session__in=rows, state=State.LIVE, seq__lt=FIRST_MESSAGES).exclude(sender_id="")
+    begun = Memory.objects.filter(session__in=live, state=State.LIVE, seq__lt=FIRST_MESSAGES).exclude(sender_id="")
     for row, name in begun.order_by("session", "sender_id").values_list("session_id", "sender_id").distinct():
         speakers[row].append(name)
-    return {
-        row: Talk(first, last, tuple(speakers[row][:SHOWN_USERS]))
-        for row, first, last in spans.values_list("pk", "first_ms", "last_ms")
-    }
+    found = defaultdict[int, Talk](Talk)
+    for row, of in live.items():
+        title, names = " ".join((of["begins"] or "").split()), tuple(speakers[row][:SHOWN_USERS])
+        found[row] = Talk(title, of["held"] or 0, of["first_ms"], of["last_ms"], names)
+    return found
 
 
 def waiting() -> QuerySet[Resource]:

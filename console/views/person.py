@@ -1,6 +1,7 @@
 """More about one user: the transcript of a session, and the timeline of what is known of the user."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -184,10 +185,10 @@ class CurrentFact(NamedTuple):
     memory: StoredMemory
 
 
-def current_facts(user: MemoryUser) -> list[CurrentFact]:
-    """Return what the latest facts of a user say by subject and relation, those of the user first. One statement."""
+def current_facts(latest: Sequence[StoredMemory]) -> list[CurrentFact]:
+    """Return what facts, newest first, say by subject and relation, those of the user first."""
     found: dict[Slot, CurrentFact | None] = {}
-    for memory in browse.page(Selection(user_pk=user.pk, tab="user"), limit=READ_FACTS).memories:
+    for memory in latest:
         for one in statements(memory.text):
             subject = "" if one.subject in _USER_ITSELF else one.subject
             fact = CurrentFact(one.relation, subject, one.value, memory)
@@ -204,5 +205,4 @@ def mentions(user: MemoryUser) -> tuple[str, int]:
     words = terms(query)
     if not words:
         return query, 0
-    total = browse.count(Selection(words=words), at_most=MENTIONS)
-    return query, max(0, total - browse.count(Selection(words=words, user_pk=user.pk), at_most=MENTIONS))
+    return query, browse.count_in_others(words, user.pk, at_most=MENTIONS)

@@ -1,6 +1,6 @@
 """The pages of users: the list, the data of one user, its export and its erasure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -32,7 +32,7 @@ from console.keyset import ROWS, newest_first
 from console.signed_values import read_receipt, sign_receipt, undo_address
 from console.text import memory_item
 from console.views.people import VIEW_USERS
-from console.views.person import current_facts, mentions, timeline
+from console.views.person import READ_FACTS, current_facts, mentions, timeline
 from core.errors import NotFound, existing
 from memories.services.decisions import delete_session_undoably
 from operations import erase, operator_jobs, person_export
@@ -87,8 +87,8 @@ def user(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if view == "overview" and request.user.has_perm(VIEW):
         context |= cases.context(request, "user", pk)
     if view == "sessions" and request.user.has_perm(VIEW):
-        sessions = newest_first(_sessions_of(found.pk), filters, time="created_at")
-        context |= {**sessions._asdict(), "sessions": _with_counts(sessions.rows)}
+        sessions = newest_first(queries.with_talks(_sessions_of(found.pk)), filters, time="created_at")
+        context |= {**sessions._asdict(), "sessions": _described(sessions.rows)}
     elif view == "timeline" and request.user.has_perm(VIEW):
         context["timeline"] = timeline(found, filters)
     elif view == "told" and request.user.has_perm(VIEW):
@@ -219,7 +219,7 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
         context["keys"] = [(key, services.is_live(key)) for key in services.keys_of(found.pk)[:ROWS]]
         context["connections"] = list(oauth.connections_of(found.pk)[:ROWS])
     if may(VIEW):
-        facets = browse.facets(Selection(user_pk=found.pk), limit=LATEST)
+        facets = browse.facets(Selection(user_pk=found.pk), limit=LATEST, with_sessions=False)
         by_tab = dict.fromkeys((*categories.TABS, ""), 0)
         for one in facets.categories:
             by_tab[categories.tab_of(one.key)] += one.count
@@ -229,12 +229,12 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
             kinds.append({"tab": tab, "label": label, "count": count, "x": start, "share": count / (total or 1)})
             start += count / (total or 1)
         context |= {"agents": facets.agents, "kinds": kinds, "total": total}
-        latest = browse.page(Selection(user_pk=found.pk, tab="user"), limit=LATEST).memories
-        edited = queries.edited([memory.row for memory in latest])
-        context["current"] = current_facts(found)
-        context["facts"] = [memory_item(memory, is_edited=memory.row in edited) for memory in latest]
+        read = browse.page(Selection(user_pk=found.pk, tab="user"), limit=READ_FACTS).memories
+        edited = queries.edited([memory.row for memory in read])
+        context["current"] = current_facts(read)
+        context["facts"] = [memory_item(memory, is_edited=memory.row in edited) for memory in read[:LATEST]]
         talks = _sessions_of(found.pk).exclude(session_id__startswith="resource:")  # files have a card
-        context["sessions"] = _with_counts(list(talks.order_by("-pk")[:LATEST]))
+        context["sessions"] = _described(queries.with_talks(talks).order_by("-pk")[:LATEST])
     if may(VIEW) and may(ERASE):
         context["mentions_query"], context["mentions"] = mentions(found)
     if may("resources.view_resource"):
@@ -246,9 +246,11 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
             queries.trail_of(found.user_id, kind).order_by("-pk")
             for kind in (AuditEvent.Kind.CHANGE, AuditEvent.Kind.READ)
         )
-        context["events"] = list(changes[:LATEST])
-        context["readers"] = list(reads.exclude(actor_kind=AuditEvent.ActorKind.KEY)[:LATEST])
-        queries.name_actors([*context["events"], *context["readers"]])
+        by_people = reads.exclude(actor_kind=AuditEvent.ActorKind.KEY)
+        events = queries.first_events(changes[:LATEST], by_people[:LATEST])
+        queries.name_actors(events)
+        context["events"] = [event for event in events if event.kind == AuditEvent.Kind.CHANGE]
+        context["readers"] = [event for event in events if event.kind == AuditEvent.Kind.READ]
     return context
 
 
@@ -264,15 +266,9 @@ def _sessions_of(user_pk: UUID) -> QuerySet[Session]:
     return Session.objects.filter(~IS_PURGED, user_id=user_pk, incognito_until=None)
 
 
-def _with_counts(sessions: list[Session]) -> list[dict[str, Any]]:
-    numbers = queries.memories_of_sessions([session.pk for session in sessions])
-    titles, talks = queries.session_titles(sessions), queries.talks(sessions)
+def _described(sessions: Iterable[Session]) -> list[dict[str, Any]]:
+    sessions = list(sessions)
+    files, talks = queries.files_of_sessions(sessions), queries.talks(sessions)
     return [
-        {
-            "session": session,
-            "count": numbers.get(session.pk, 0),
-            "title": titles.get(session.pk, ""),
-            "talk": talks.get(session.pk),
-        }
-        for session in sessions
+        {"session": one, "talk": talks[one.pk], "title": files.get(one.pk, talks[one.pk].title)} for one in sessions
     ]

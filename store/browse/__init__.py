@@ -1,6 +1,16 @@
 """Browsing of memories for operators, of one user or of all users, over the rows and their rollups."""
 
-from store.browse.counts import BANDS, Count, Dashboard, Facets, count, counts_by_category, dashboard, facets
+from store.browse.counts import (
+    BANDS,
+    Count,
+    Dashboard,
+    Facets,
+    count,
+    count_in_others,
+    counts_by_category,
+    dashboard,
+    facets,
+)
 from store.browse.matches import Match, matches
 from store.browse.memory_lists import (
     BrowsePage,
@@ -28,6 +38,7 @@ __all__ = [
     "Turn",
     "TurnPage",
     "count",
+    "count_in_others",
     "counts_by_category",
     "dashboard",
     "facets",

@@ -90,6 +90,16 @@ def count(selection: Selection, *, at_most: int | None = None, among: QuerySet[A
     return (rows if at_most is None or begins_with_words else rows[:at_most]).count()
 
 
+def count_in_others(words: tuple[str, ...], user_pk: UUID, *, at_most: int) -> int:
+    """Return how many memories of other users contain words, up to `at_most`. One SQL statement.
+
+    Of words in more than 50,000 memories, only so many of these are looked at.
+    """
+    first = word_condition.first_holding(words, word_condition.COUNTED)
+    rows = rows_of(Selection(), begins_with_words=True).filter(word_condition.in_texts(words), pk__in=first)
+    return rows.exclude(user=user_pk)[:at_most].count()
+
+
 def counts_by_category(selection: Selection) -> dict[str, int]:
     """Return how many memories with words are selected, by category; nothing if very many contain the words."""
     if not word_condition.are_in_few(selection.words, word_condition.COUNTED):
@@ -98,8 +108,8 @@ def counts_by_category(selection: Selection) -> dict[str, int]:
     return dict(rows.annotate(number=CountOf("pk")).order_by())
 
 
-def facets(selection: Selection, *, limit: int = 200) -> Facets:
-    """Return the counts of the selection's user, agent and scope at any time.
+def facets(selection: Selection, *, limit: int = 200, with_sessions: bool = True) -> Facets:
+    """Return the counts of the selection's user, agent and scope at any time. Three statements, one without sessions.
 
     Its other conditions are ignored, so that a filter can be changed for another.
     """
@@ -112,7 +122,7 @@ def facets(selection: Selection, *, limit: int = 200) -> Facets:
     tallies = rollup_queries.tally(base, ALL_TIME_MS)
     return Facets(
         agents=_top_counts(_agents(tallies), limit),
-        sessions=_session_counts(sessions_of_all_time(base, limit)),
+        sessions=_session_counts(sessions_of_all_time(base, limit)) if with_sessions else [],
         categories=[
             Count(name, str(label(name)), number) for name, number in _sum_by(tallies, "category").most_common()
         ],
