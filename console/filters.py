@@ -25,6 +25,7 @@ from core.labels import MAX_TAG_CHARS
 from core.times import to_ms
 from memories.api.schemas.search import SearchBody
 from memories.models import LoggedSearch
+from memories.services import links
 from memories.services.scoped_hits import SCOPES, Scope, SearchCommand
 from memories.services.search import OPTIONS
 from memories.services.zones import as_of_time
@@ -34,7 +35,7 @@ from store.categories import CATEGORIES, TABS, label
 from store.ledger import EXPIRY
 from store.models import Memory
 from store.text.terms import ANY, terms
-from store.types import MAX_TOP_K, Position
+from store.types import MAX_TOP_K, Position, StoredMemory
 from webhooks.models import WebhookDelivery
 
 RANGES: Final = {
@@ -79,6 +80,7 @@ MARKS: Final = {
     "duplicate": _("Duplicate"),
     "edited": _("Edited"),
     "covered": _("Covered"),
+    "replaced": _("Replaced by newer"),
     "expiring": _("Expires within 7 days"),
     "superseded": _("Superseded"),
     "expired": _("Expired"),
@@ -363,6 +365,7 @@ class ListFilters(MemoryFilters):
 
     def __init__(self, path: str, query: Mapping[str, str]) -> None:
         super().__init__(path, query)
+        self._replaced: dict[UUID, dict[int, StoredMemory]] = {}
         self.fields["category"].widget.choices = [("", _("all")), *self.categories()]
 
     @property
@@ -423,8 +426,8 @@ class ListFilters(MemoryFilters):
 
     def conflicts(self, now: datetime, user_pk: UUID | None) -> list[str]:
         found = super().conflicts(now, user_pk)
-        if self.data["mark"] == "duplicate" and not self.data["user"]:
-            found.append(gettext("Duplicates are listed for one user. Choose a user."))
+        if self.data["mark"] in {"duplicate", "replaced"} and not self.data["user"]:
+            found.append(gettext("Memories with this mark are listed for one user. Choose a user."))
         if self.data["q"] and not self.words:
             found.append(str(NO_WORDS))
         return found
@@ -440,6 +443,7 @@ class ListFilters(MemoryFilters):
         values = self.cleaned_data
         return replace(
             super().selection(now, user_pk),
+            rows=tuple(self.replaced(user_pk)) if values["mark"] == "replaced" and user_pk else (),
             tab=None if values["tab"] == ALL_TAB else values["tab"],
             categories=(values["category"],) if values["category"] else (),
             tag=values["tag"] or None,
@@ -449,6 +453,12 @@ class ListFilters(MemoryFilters):
             words=(ANY, *self.words) if values["match"] else self.words,
             mark=values["mark"] or None,
         )
+
+    def replaced(self, user_pk: UUID) -> dict[int, StoredMemory]:
+        """Return `links.replaced_of` the user, read once."""
+        if user_pk not in self._replaced:
+            self._replaced[user_pk] = links.replaced_of(user_pk)
+        return self._replaced[user_pk]
 
     def bounds(self) -> tuple[Position | None, Position | None]:
         """Return the position after which the page is and that before which it is, also for a day to jump to."""

@@ -42,7 +42,8 @@ class Piece(NamedTuple):
 class MemoryItem:
     """A memory as a list shows it. `is_cut`: only a piece is sent; `words` are the tokens to mark.
 
-    `context` is what names a passage's document and has words of the search, if neither text nor file name has any.
+    `context` is what names a passage's document and has words of the search, if neither text nor file name has any;
+    `newer` is the memory that replaces it.
     """
 
     memory: StoredMemory
@@ -55,10 +56,16 @@ class MemoryItem:
     filename: str = ""
     words: Collection[str] = ()
     context: str = ""
+    newer: StoredMemory | None = None
 
 
 def memory_item(
-    memory: StoredMemory, *, is_edited: bool = False, filename: str = "", words: Collection[str] = ()
+    memory: StoredMemory,
+    *,
+    is_edited: bool = False,
+    filename: str = "",
+    words: Collection[str] = (),
+    newer: StoredMemory | None = None,
 ) -> MemoryItem:
     """Return what a list shows of a memory: with words of a search, the place of the text that has most of them."""
     whole = memory.text
@@ -76,6 +83,7 @@ def memory_item(
         filename=filename,
         words=words,
         context=_context(memory, filename, words),
+        newer=newer,
     )
 
 

@@ -1,7 +1,7 @@
 """The lists of memories, one tab for each kind and one for all, with filters, search and pages; and adding one."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -28,6 +28,7 @@ from console.signed_values import sign_target
 from console.text import MemoryItem, memory_item
 from console.word_search import WordSearch, search_of
 from core.localization import localized
+from memories.services.links import LATEST
 from memories.services.manual import add_by_hand
 from memories.services.scoped_hits import SearchCommand
 from memories.services.search import search
@@ -36,6 +37,7 @@ from store import browse, categories, derived
 from store.admission import NotKept
 from store.browse import BrowsePage, Match, Selection, TurnPage
 from store.text.normalize import fold
+from store.text.statements import statements
 from store.types import Owner, Position, StoredMemory
 
 ROWS, TURNS = 50, 12
@@ -89,6 +91,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
             context |= _turns(filters, selection)
         else:
             context |= _rows(filters, selection)
+        context["latest"] = LATEST if selection.mark == "replaced" else 0
         record_list(request, "memory.list", filters, (memory.owner.user_id for memory in context.pop("read")))
         is_none = filters.data["tab"] != ALL_TAB and not context["total"]
         context["elsewhere"] = _elsewhere(filters, selection, counts) if is_none else []
@@ -130,7 +133,7 @@ def _matches(filters: ListFilters, selection: Selection, ranked: Sequence[Match]
         after, before = filters.bounds()
         page = browse.page(selection, after=after, before=before, limit=ROWS, oldest_first=filters.oldest_first)
         read, links = list(page.memories), page_links(filters, page, oldest_first=filters.oldest_first)
-    return _listed(selection, read, len(ranked), f"{len(ranked):,}") | links
+    return _listed(filters, selection, read, len(ranked), f"{len(ranked):,}") | links
 
 
 def in_order(filters: ListFilters, ranked: Sequence[Match]) -> list[Match]:
@@ -145,12 +148,14 @@ def _rows(filters: ListFilters, selection: Selection) -> dict[str, Any]:
     found = browse.page(selection, after=after, before=before, limit=ROWS, oldest_first=filters.oldest_first)
     total, written = count_up_to(selection, MAX_COUNTED)
     links = page_links(filters, found, oldest_first=filters.oldest_first)
-    return _listed(selection, found.memories, total, written) | links
+    return _listed(filters, selection, found.memories, total, written) | links
 
 
-def _listed(selection: Selection, read: Sequence[StoredMemory], total: int, written: str) -> dict[str, Any]:
+def _listed(
+    filters: ListFilters, selection: Selection, read: Sequence[StoredMemory], total: int, written: str
+) -> dict[str, Any]:
     return {
-        "rows": _memory_items(read, selection.words),
+        "rows": _memory_items(filters, selection, read),
         "read": read,
         "has_importance": any(memory.importance is not None for memory in read),
         "has_agent": any(memory.agent_id for memory in read),
@@ -164,7 +169,7 @@ def _turns(filters: ListFilters, selection: Selection) -> dict[str, Any]:
     after, before = filters.bounds()
     found = browse.turn_page(selection, after=after, before=before, limit=TURNS, oldest_first=filters.oldest_first)
     read = [memory for turn in found.turns for memory in turn.memories]
-    items = {item.memory.row: item for item in _memory_items(read, selection.words)}
+    items = {item.memory.row: item for item in _memory_items(filters, selection, read)}
     total, written = count_up_to(selection, MAX_COUNTED)
     count = len(found.turns)
     return {
@@ -181,9 +186,13 @@ def _turns(filters: ListFilters, selection: Selection) -> dict[str, Any]:
     }
 
 
-def _memory_items(stored: Iterable[StoredMemory], words: Collection[str]) -> list[MemoryItem]:
-    """Return memories with their file names and whether they were edited: two statements for all."""
-    stored = list(stored)
+def _memory_items(filters: ListFilters, selection: Selection, stored: Sequence[StoredMemory]) -> list[MemoryItem]:
+    """Return memories with their file names and whether they were edited: two statements for all.
+
+    In the list of one user, those that say something may be replaced: three more statements.
+    """
+    user_pk = selection.user_pk if selection.is_of_live and any(statements(one.text) for one in stored) else None
+    replaced = filters.replaced(user_pk) if user_pk else {}
     edited = queries.edited([memory.row for memory in stored])
     files = queries.source_files(stored)
     return [
@@ -191,7 +200,8 @@ def _memory_items(stored: Iterable[StoredMemory], words: Collection[str]) -> lis
             memory,
             is_edited=memory.row in edited,
             filename=files[memory.session_id].filename if memory.session_id in files else "",
-            words=words,
+            words=selection.words,
+            newer=replaced.get(memory.row),
         )
         for memory in stored
     ]

@@ -151,7 +151,7 @@ def keep(request: HttpRequest, row: int) -> HttpResponseBase:
         messages.success(request, _("Saved. No newer memory replaces this one."))
     else:
         messages.success(request, _("Saved. A newer memory may replace this one."))
-    return redirect("console:memory", row=row)
+    return redirect(next_address(request, reverse("console:memory", args=[row])))
 
 
 @page(DELETE, "POST", reach="memory")

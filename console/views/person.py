@@ -1,7 +1,7 @@
 """More about one user: the transcript of a session, and the timeline of what is known of the user."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -26,21 +26,23 @@ from core import readable
 from core.errors import existing
 from core.times import to_ms
 from memories.models import OverrideRevision, Tombstone
+from memories.services.links import replaced_among
 from store import browse, categories
 from store.admission import unwanted
 from store.browse import Selection
 from store.models import IS_PURGED, Memory, Session, State
 from store.table import stored, visible
-from store.text.slots import Slot
+from store.text.slots import Slot, link_of
 from store.text.statements import statements
 from store.text.terms import terms
-from store.types import StoredMemory
+from store.types import NOT_REPLACED, StoredMemory
 
 MESSAGES: Final = 100
 EVENTS: Final = 50
 MAX_DERIVED: Final = 500
 READ_FACTS: Final = 100
 SHOWN_FACTS: Final = 20
+SHOWN_BEFORE: Final = 3
 MENTIONS: Final = 1_000
 _USER_ITSELF: Final = frozenset({"me", "user"})
 
@@ -177,23 +179,39 @@ def _deletions(user: MemoryUser, since: datetime | None, until: datetime | None)
 
 
 class CurrentFact(NamedTuple):
-    """The newest statement of a slot; `subject` is empty for the user."""
+    """The newest statement of a slot; `subject` is empty for the user. `before` are memories that it replaces."""
 
     relation: str
     subject: str
     value: str
     memory: StoredMemory
+    before: tuple[StoredMemory, ...] = ()
 
 
-def current_facts(latest: Sequence[StoredMemory]) -> list[CurrentFact]:
-    """Return what facts, newest first, say by subject and relation, those of the user first."""
-    found: dict[Slot, CurrentFact | None] = {}
+def current_facts(latest: Sequence[StoredMemory], edited: Collection[int]) -> list[CurrentFact]:
+    """Return what facts, newest first, say by subject and relation, those of the user first.
+
+    `edited` are the row ids of edited ones. Statements marked as not replaced are listed next to the newest one.
+    """
+    replaced = replaced_among(latest, edited)
+    found: dict[tuple[Slot, int], CurrentFact | None] = {}
+    before: defaultdict[Slot, list[StoredMemory]] = defaultdict(list)
     for memory in latest:
+        newer = statements(replaced[memory.row].text) if memory.row in replaced else ()
+        kept = memory.row if memory.payload.get(NOT_REPLACED) else 0
         for one in statements(memory.text):
+            if (other := next((new for new in newer if link_of(one, new)), None)) is not None:
+                before[other.slot].append(memory)
+                continue
             subject = "" if one.subject in _USER_ITSELF else one.subject
             fact = CurrentFact(one.relation, subject, one.value, memory)
-            found.setdefault(one.slot, None if one.signal == "negation" else fact)
-    return sorted((one for one in found.values() if one), key=lambda one: (one.subject, one.relation))[:SHOWN_FACTS]
+            found.setdefault((one.slot, kept), None if one.signal == "negation" else fact)
+    facts = [
+        one._replace(before=() if kept else tuple(before[slot][:SHOWN_BEFORE]))
+        for (slot, kept), one in found.items()
+        if one
+    ]
+    return sorted(facts, key=lambda one: (one.subject, one.relation))[:SHOWN_FACTS]
 
 
 def mentions(user: MemoryUser) -> tuple[str, int]:

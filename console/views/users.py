@@ -231,7 +231,7 @@ def _overview(request: HttpRequest, found: MemoryUser) -> dict[str, Any]:
         context |= {"agents": facets.agents, "kinds": kinds, "total": total}
         read = browse.page(Selection(user_pk=found.pk, tab="user"), limit=READ_FACTS).memories
         edited = queries.edited([memory.row for memory in read])
-        context["current"] = current_facts(read)
+        context["current"] = current_facts(read, edited)
         context["facts"] = [memory_item(memory, is_edited=memory.row in edited) for memory in read[:LATEST]]
         talks = _sessions_of(found.pk).exclude(session_id__startswith="resource:")  # files have a card
         context["sessions"] = _described(queries.with_talks(talks).order_by("-pk")[:LATEST])

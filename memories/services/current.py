@@ -65,6 +65,12 @@ def put_current_first(found: Sequence[ScopedHit], command: SearchCommand) -> lis
     return [marked[place] for place in order]
 
 
+def replacements(found: Sequence[ScopedHit]) -> dict[str, str]:
+    """Return the ids of the newest hits that replace other ones by their statements, by the ids of these."""
+    replaced = _replacements(list(_said(found)), "")
+    return {older.item.hit.memory_id: newer.item.hit.memory_id for older, newer, link in replaced if link.is_marked}
+
+
 def leave_out_replaced(found: Sequence[ScopedHit], command: SearchCommand) -> list[ScopedHit]:
     """Return the hits without those that another of them replaces for certain, if the request asks for no history.
 

@@ -25,7 +25,7 @@ from store.table import visible
 from store.text.instructions import PATTERN, WORDS
 from store.types import MemoryType
 
-Mark = Literal["edited", "covered", "expiring", "instruction", "duplicate", "superseded", "expired"]
+Mark = Literal["edited", "covered", "expiring", "instruction", "duplicate", "superseded", "expired", "replaced"]
 EXPIRES_SOON: Final = timedelta(days=7)
 _STATES: Final = {"superseded": State.SUPERSEDED, "expired": State.EXPIRED}
 _HIDDEN_BY: Final = {"user": Q(IS_IN_TRASH), "gateway": ~Q(IS_IN_TRASH), None: Q()}
@@ -40,7 +40,7 @@ class Selection:
     hid. `words` are terms (`store.text.terms`); a memory must contain all of
     them. `hidden_since_ms` ≤ time of hiding < `hidden_until_ms`. `is_shown` excludes what `store.cover` hides.
     `tenants`: by default those to which the operator is limited.
-    `mark`: see `_MARKS`; `duplicate` is a text that the user of the selection has twice.
+    `mark`: see `_MARKS`; `duplicate` is a text that the user of the selection has twice, `replaced` one of `rows`.
     """
 
     user_pk: UUID | None = None
@@ -64,6 +64,7 @@ class Selection:
     hidden_until_ms: int | None = None
     is_shown: bool = False
     mark: Mark | None = None
+    rows: tuple[int, ...] = ()
     tenants: Tenants = field(default_factory=tenants.current)
 
     @property
@@ -84,8 +85,8 @@ class Selection:
         return {name: _as_json_value(value) for name, value in given.items()}
 
     def as_record(self) -> dict[str, Any]:
-        """Return the conditions for the audit trail: of words and a tag only their number."""
-        counted = {"words": len(self.words), "tag": int(self.tag is not None)}
+        """Return the conditions for the audit trail: of words, rows and a tag only their number."""
+        counted = {"words": len(self.words), "rows": len(self.rows), "tag": int(self.tag is not None)}
         return self.as_json() | {name: number for name, number in counted.items() if number}
 
     @classmethod
@@ -94,7 +95,7 @@ class Selection:
         fields = dict(given)
         if "user_pk" in fields:
             fields["user_pk"] = UUID(fields["user_pk"])
-        lists = {name: tuple(fields.get(name, ())) for name in ("categories", "words")}
+        lists = {name: tuple(fields.get(name, ())) for name in ("categories", "words", "rows")}
         if "tenants" in fields:
             lists["tenants"] = tuple(fields["tenants"])
         return cls(**fields | lists)
@@ -213,6 +214,7 @@ _MARKS: Final[Mapping[str, Callable[[Selection], Q]]] = {
     "instruction": _is_instruction,
     "duplicate": _is_duplicate,
     "edited": _is_edited,
+    "replaced": lambda selection: Q(pk__in=selection.rows),
 }
 
 

@@ -51,6 +51,7 @@ def pages(panel: Panel) -> dict[str, str]:
         "memories-nearest": "list/?q=maria.keller+quarter+suppliers",
         "memories-elsewhere": "list/?tab=self&q=grippers",
         "memories-edited": "list/?mark=edited",
+        "memories-replaced": "list/?user=maria.keller&mark=replaced",
         "users-none": "users/?q=nobody",
         "user": f"users/{rows['user']}/",
         "user-sessions": f"users/{rows['user']}/?view=sessions",

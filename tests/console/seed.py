@@ -116,6 +116,10 @@ def main() -> None:
             NOW - timedelta(hours=7 * number), category=KINDS[number % 3], importance=(number % 10) / 10,
             agent_id="planner",
         )  # fmt: skip
+    for number, text in enumerate(
+        ("I moved from Bremen to Lisbon.", "I live in Bremen.", "My dentist is Dr. Alvarez.")
+    ):
+        remember(maria, "chat:moving", text, NOW - timedelta(days=20 + number), category=KINDS[0], agent_id="planner")
     add_turns(wei)
     add_turns(maria)
     rows |= add_decisions(wei, rows["preference"])

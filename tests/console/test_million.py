@@ -66,6 +66,7 @@ PAGES = {
     "what expires": "list/?tab=all&mark=expiring",
     "edited memories": "list/?tab=all&mark=edited",
     "duplicates of a user": "list/?tab=all&mark=duplicate&user=many-00003",
+    "replaced memories of a user": "list/?tab=all&mark=replaced&user=many-00003",
     "a person": "find/?q=many-00003",
     "saved views with counts": "views/counts/",
     "words of a user in every third": "list/?tab=all&user=many-00003&q=green+tea",

@@ -107,7 +107,7 @@ LISTS = {
     "find-chosen": [""],
     "memories": [
         "", "?tab=full", "?q=tea", "?q={word}", "?q={word}+tea", "?user={user_id}", "?session=chat:{word}",
-        "?mark=edited", "?mark=superseded", "?agent={word}-agent", "?tab=self&q=tea",
+        "?mark=edited", "?mark=superseded", "?user={user_id}&mark=replaced", "?agent={word}-agent", "?tab=self&q=tea",
     ],
     "add": ["", "?user={user_id}"],
     "lab": ["", "?q=tea&user={user_id}"],
