@@ -18,6 +18,7 @@ from django.db.models import (
     Count,
     F,
     Max,
+    Min,
     Model,
     OuterRef,
     Q,
@@ -299,14 +300,13 @@ class Talk(NamedTuple):
 
 def with_talks(sessions: QuerySet[Session]) -> QuerySet[Session]:
     """Return the sessions with what `talks` needs of each."""
-    of_session = Memory.objects.filter(session=OuterRef("pk"), state=State.LIVE)
-    first, last = of_session.order_by("seq", "pk"), of_session.order_by("-seq", "-pk")
+    first = Memory.objects.filter(session=OuterRef("pk"), state=State.LIVE).order_by("seq", "pk")
     counts = SessionCount.objects.filter(session_row=OuterRef("pk"), of_agent=False).order_by().values("session_row")
     return sessions.annotate(
         begins=Substr(Subquery(first.values("text")[:1]), 1, TITLE_CHARS),
         held=Subquery(counts.annotate(total=Sum("memories")).values("total")),
-        first_ms=Subquery(first.values("created_at_ms")[:1]),
-        last_ms=Subquery(last.values("created_at_ms")[:1]),
+        first_ms=Subquery(counts.annotate(least=Min("first_ms")).values("least")),
+        last_ms=Subquery(counts.annotate(most=Max("last_ms")).values("most")),
     )
 
 
@@ -320,7 +320,7 @@ def talks(sessions: Iterable[Session]) -> dict[int, Talk]:
     found = defaultdict[int, Talk](Talk)
     for row, of in live.items():
         title, names = " ".join((of["begins"] or "").split()), tuple(speakers[row][:SHOWN_USERS])
-        found[row] = Talk(title, of["held"] or 0, of["first_ms"], of["last_ms"], names)
+        found[row] = Talk(title, of["held"], of["first_ms"], of["last_ms"], names) if of["held"] else Talk()
     return found
 
 

@@ -193,3 +193,11 @@ def test_sessions_have_speakers_and_a_span(admin_client: Client, alice: Person) 
     row = user_page(admin_client, alice, "sessions").context["sessions"][0]["talk"]
     assert row.speakers == ("alice",)
     assert (row.first_ms, row.last_ms) == tuple(rows.values_list("created_at_ms", flat=True))
+
+
+def test_the_span_of_a_session_begins_with_its_earliest_memory(admin_client: Client, alice: Person) -> None:
+    for text in ("Later", "Earlier"):  # `remember` goes back in time
+        remember(alice.owner, text)
+    talk = user_page(admin_client, alice, "sessions").context["sessions"][0]["talk"]
+    assert (talk.title, talk.memories) == ("Later", 2)
+    assert talk.last_ms - talk.first_ms == 60_000
