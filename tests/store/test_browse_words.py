@@ -117,10 +117,11 @@ def selections(rows: list[Memory]) -> Iterator[Selection]:
 def test_shown_and_counted_is_what_a_scan_finds(
     rows: list[Memory], is_frequent: bool, questions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On SQLite frequent words take another way."""
+    """On SQLite frequent words take another way, older memories a third one."""
     if is_frequent:
         monkeypatch.setattr(word_condition, "LISTED", 0)
         monkeypatch.setattr(word_condition, "COUNTED", 0)
+        monkeypatch.setattr(word_condition, "TOGETHER", ROWS // 2)
     chance = random.Random(3)
     held = {memory.pk: {*tokenize(memory.text)} for memory in rows}
     some = list(selections(rows))
