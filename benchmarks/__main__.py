@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import footprint, plot, readings, resource_scope, uploads
+from benchmarks import footprint, plot, readings, resource_scope, slow_searches, uploads
 from benchmarks.answers import run as answers
 from benchmarks.engine import compare as engine
 from benchmarks.http import compare
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[[Sequence[str]], int]] = {
     "resource_scope": resource_scope.main,
     "retrieval": retrieval.main,
     "scoreboard": scoreboard.main,
+    "slow_searches": slow_searches.main,
     "topics": topics.main,
     "uploads": uploads.main,
 }
