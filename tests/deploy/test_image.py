@@ -25,7 +25,7 @@ from moto.server import ThreadedMotoServer
 
 from tests.bombs import pages_pdf
 from tests.forked import PROJECT
-from tests.server import free_port, own_database, wait_until
+from tests.server import START_SECONDS, free_port, own_database, wait_until
 
 SUITES = {(3, 11): "bookworm", (3, 13): "trixie"}
 CAN_BUILD = (
@@ -219,7 +219,7 @@ def serving(
             except requests.ConnectionError:
                 return False
 
-        wait_until(is_up, seconds=60)
+        wait_until(is_up, START_SECONDS)
         created = gateway.post("/users", json={"user_id": "ann"}, headers={"Authorization": f"Bearer {token}"})
         gateway.headers["Authorization"] = f"Bearer {created.json()['user_key']}"
         yield gateway
