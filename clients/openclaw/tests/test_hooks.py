@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import requests
 
+from tests.canaries import CANARIES, FACTS
 from tests.forked import PROJECT
 from tests.pauses import APPLICATION, PROVISIONING, pause, resume
 from tests.server import RunningServer, running_server
@@ -136,15 +137,17 @@ def agent(server: RunningServer, tmp_path: Path) -> Iterator[Agent]:
 @pytest.mark.parametrize("turns", [20, pytest.param(1000, marks=pytest.mark.torture)])
 def test_nothing_recalled_is_captured_again(agent: Agent, turns: int) -> None:
     """The model quotes its whole prompt in each reply, with the memories in it."""
-    agent.talk("ann").turn("My canary sings at noon.")
     talk = agent.talk("ann")
+    for fact in FACTS:
+        talk.turn(fact)
     for number in range(turns):
         talk = agent.talk("ann") if number % 5 == 0 else talk
-        recalled = talk.turn(f"What do you know of my canary, {number}?", "You wrote: QUOTE")
+        name = CANARIES[number % len(CANARIES)]
+        recalled = talk.turn(f"What do you know of {name}, {number}?", "You wrote: QUOTE")
         assert recalled.startswith("<relevant-memories>")
     texts = agent.texts("ann")
-    assert len(texts) == 2 + 2 * turns
-    assert [text for text in texts if "sings" in text or "[id:" in text] == ["My canary sings at noon."]
+    assert len(texts) == 2 * len(FACTS) + 2 * turns
+    assert sorted(text for text in texts if "sings" in text or "[id:" in text) == FACTS
 
 
 def test_what_was_said_in_a_pause_stays_away_when_it_is_sent_again(agent: Agent) -> None:

@@ -19,6 +19,7 @@ import pytest
 import requests
 from stand_ins import StandIns, running_stand_ins
 
+from tests.canaries import CANARIES, FACTS
 from tests.forked import PROJECT
 from tests.node import installed
 from tests.server import RunningServer, free_port, running_server, wait_until
@@ -250,17 +251,21 @@ def test_a_forgotten_fact_does_not_return(rig: Rig) -> None:
 def test_nothing_recalled_is_captured_again(rig: Rig, turns: int) -> None:
     """The model quotes its whole prompt in each reply, with the memories in it."""
     ann = rig.person()
-    ann.say("My canary sings at noon.")
+    for fact in FACTS:
+        ann.say(fact)
     recalled = 0
     for number in range(turns):
         if number % 5 == 0:
             ann.say("/new")
-        recalled += "<relevant-memories>" in ann.prompt(f"QUOTE what you know of my canary, {number}.")
+        name = CANARIES[number % len(CANARIES)]
+        recalled += "<relevant-memories>" in ann.prompt(f"QUOTE what you know of {name}, {number}.")
     assert recalled == turns
     mine = f"JOIN accounts_memoryuser u ON u.id = m.user_id AND u.user_id = 'u_{ann.sender}'"
-    rows = rig.server.rows(f"SELECT m.text FROM store_memory m {mine} WHERE m.text LIKE '%canary%'")
+    rows = rig.server.rows(
+        f"SELECT m.text FROM store_memory m {mine} WHERE (m.text LIKE '%know of%' OR m.text LIKE '%canary%')"
+    )
     assert len([text for (text,) in rows if text.startswith("You wrote")]) == turns
-    assert [text for (text,) in rows if "sings" in text or "[id:" in text] == ["My canary sings at noon."]
+    assert sorted(text for (text,) in rows if "sings" in text or "[id:" in text) == FACTS
 
 
 @pytest.mark.torture
