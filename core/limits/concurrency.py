@@ -20,7 +20,7 @@ logger = logging.getLogger("memory_gateway.worker")
 
 # The holder of a lock may compute for long, or wait for a database that does not answer. After this time without a
 # handover, others proceed without the lock.
-TIMEOUT_SECONDS = 0.05
+TIMEOUT_SECONDS = 0.01
 IDLE_SECONDS: Final = 5.0
 """The time for which a thread of a pool waits for another call. A new thread opens a connection."""
 _MAX_IDLE: Final = 4
