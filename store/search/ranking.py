@@ -27,7 +27,6 @@ from store.search.question import Asked
 from store.search.snapshot import Numbers, Postings, Reals, Snapshot
 from store.text.normalize import fold
 from store.text.pronouns import CONTINUATION_SIGN
-from store.text.slots import SLOT_PREFIX
 from store.text.tokens import query_tokens
 
 K1 = 1.2
@@ -97,6 +96,7 @@ class QueryTerms(NamedTuple):
     which count as the own token that each names. `window` are the tokens of the days that it means; the first stands
     for all among the own; `spans` are these days in Unix milliseconds. `common` own tokens never inform; `subjects`
     tell whom or what it asks about. `is_attribute`: it asks for one property. `corrected` replace misspelled words.
+    `answering` are the slots whose statements answer the whole question.
     """
 
     own: Sequence[str]
@@ -109,6 +109,7 @@ class QueryTerms(NamedTuple):
     is_attribute: bool = False
     corrected: Mapping[str, str] = MappingProxyType({})
     spans: tuple[tuple[int, int], ...] = ()
+    answering: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -219,7 +220,7 @@ class KeywordScores:
         words = self.judged.words[terms]
         for word in np.flatnonzero(self.judged.shares).tolist():
             covered[self.turns.cover(documents, holding[words == word])] += self.judged.shares[word]
-        slots = [place for place, term in enumerate(self.terms.own) if term.startswith(SLOT_PREFIX)]
+        slots = [place for place, term in enumerate(self.terms.own) if term in self.terms.answering]
         if slots:  # a statement of what is asked, whatever its words
             states = np.isin(documents, holding[np.isin(terms, slots)])
             covered[states] = np.maximum(covered[states], SLOT_RELEVANCE)

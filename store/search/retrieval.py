@@ -39,7 +39,7 @@ from store.search.snapshot import Numbers, Postings, Reals, Snapshot, places_of
 from store.text.expected import expected_tokens
 from store.text.languages import FOREIGN
 from store.text.statements import asked
-from store.text.succession import asked_topics
+from store.text.succession import asked_topics, asks_more_than_topics
 from store.text.times import query_times
 from store.text.tokens import query_readings, query_tokens, without_stop_words
 from store.types import NOT_REPLACED, Hit, Owner, SearchRequest, SearchResult, labels_of
@@ -122,14 +122,16 @@ def terms_of(request: SearchRequest, *, with_expected: bool) -> QueryTerms:
     """Return the terms of a query: its words, the days that it means, its slots, and words of its answer."""
     times = query_times(request.query, request.now or datetime.now(UTC))
     words = query_tokens(times.rest)
-    slots = map(attrgetter("token"), (*asked(request.query), *asked_topics(request.query)))
-    own = [*(without_stop_words(words) if times.tokens else words)[:MAX_TERMS], *slots]
+    slots, topics = asked(request.query), asked_topics(request.query)
+    tokens = map(attrgetter("token"), (*slots, *topics))
+    own = [*(without_stop_words(words) if times.tokens else words)[:MAX_TERMS], *tokens]
     expected = expected_tokens(request.query) if with_expected else ()
     readings = query_readings(times.rest)
     if times.tokens and not times.rest.strip():  # "tomorrow" alone may be a word, too
         readings |= dict.fromkeys(query_tokens(request.query), times.tokens[0])
     terms = QueryTerms.of(own, expected, question.asked(request.query), times.tokens, readings)
-    return terms._replace(spans=times.spans)
+    answering = slots if asks_more_than_topics(request.query) else [*slots, *topics]
+    return terms._replace(spans=times.spans, answering=frozenset(slot.token for slot in answering))
 
 
 def hits_of(owner: Owner, ranked: Iterable[Ranked], rows: Mapping[int, records.Row]) -> Iterable[Hit]:

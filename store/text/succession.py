@@ -535,6 +535,11 @@ def asked_topics(text: str) -> list[Slot]:
 _MAX_OTHERS: Final = 2
 
 
+def asks_more_than_topics(text: str) -> bool:
+    """Return True for a question with words beside its topics: "Which toothpaste did the dentist recommend?"."""
+    return bool(question(text).words)
+
+
 def _begins_with_topic(folded: str) -> bool:
     """Return True for a text about a thing without an owner: "Team size is four", 宽带是电信的."""
     return any(not _TOPICS.isdisjoint(names) for _word, names in _marks(folded[:_BEGINNING_CHARS]))
@@ -687,6 +692,10 @@ def _weighed(asked: str, older: str, newer: str) -> Link | None:
     )
     if is_of_speaker and not signs["named apart"] and (is_sure or (is_single and _are_of_one_kind(old, new))):
         return Link(relation, "change" if new.signal else "single value", "high")
+    if _coverage(asked, newer) < _coverage(asked, older) / 2 and not (
+        new.topics & old.topics or signs["names the older one"]
+    ):
+        return None
     return Link(relation, "same words", "low")
 
 
