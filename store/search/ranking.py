@@ -93,10 +93,10 @@ class QueryTerms(NamedTuple):
     """The distinct tokens of a query, and those of words that its answer is likely to have (`store.text.expected`).
 
     `looked_up` are all tokens to look up: with the signs of questions and continuations, and `readings` of words,
-    which count as the own token that each names. `window` are the tokens of the days that it means; the first stands
-    for all among the own; `spans` are these days in Unix milliseconds. `common` own tokens never inform; `subjects`
+    which count as the own token that each names. `window` are the tokens of the days that it means, the first among
+    the own; `spans` are these days in Unix milliseconds. `common` own tokens never inform; `subjects`
     tell whom or what it asks about. `is_attribute`: it asks for one property. `corrected` replace misspelled words.
-    `answering` are the slots whose statements answer the whole question.
+    Statements of the slots `answering` answer the whole question.
     """
 
     own: Sequence[str]
