@@ -524,15 +524,22 @@ def topics_of(text: str) -> list[Slot]:
 
 
 def asked_topics(text: str) -> list[Slot]:
-    """Return the slots of the speaker, or of the persons it names, that a question asks for."""
+    """Return the slots of the speaker, or of the persons it names, that a question asks for; none for bare words."""
     wanted = question(text)
     others = sorted(wanted.others - {"partner", "he"})
+    if not (others or wanted.is_of_speaker or _asks(text)):
+        return []
     if not others and not wanted.is_of_speaker and (wanted.others or _NAME_INSIDE.search(text)):
         return []
     return [Slot(topic, one) for topic in sorted(wanted.topics - _NOT_SEARCHED) for one in others or [SPEAKER]]
 
 
 _MAX_OTHERS: Final = 2
+
+
+def _asks(text: str) -> bool:
+    folded = fold_in_place(text)
+    return "?" in folded or "？" in folded or not _ASKING.isdisjoint(folded.split()) or bool(_ASKED_HAN.search(folded))
 
 
 def asks_more_than_topics(text: str) -> bool:

@@ -47,7 +47,7 @@ def asked(llm: StubLlm) -> str:
     return str(llm.tasks("topics"))
 
 
-@pytest.mark.parametrize(("name", "by_lexicons"), [("statements", 1.0), ("others", 0.8)])
+@pytest.mark.parametrize(("name", "by_lexicons"), [("statements", 1.0), ("others", 0.95)])
 def test_statements_of_topics_are_refused_and_others_are_not(
     alice: Person, llm: StubLlm, name: str, by_lexicons: float
 ) -> None:

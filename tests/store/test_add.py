@@ -106,7 +106,7 @@ def test_the_role_determines_category_and_agent(engine: EmbeddedEngine, alice: P
 
 @pytest.mark.parametrize(
     ("text", "speaker"),
-    [("Caroline: Hi", "Caroline"), ("小明：你好", "小明"), ("http://x.y", "alice"), ("I said: no way at all", "I said"),
+    [("Caroline: Hi", "Caroline"), ("小明：你好", "小明"), ("http://x.y", "alice"), ("I said: no way at all", "alice"),
      ("Hi", "alice"), ("one two three four five: x", "alice"), ("10:30 is fine", "alice"), ("a" * 90 + ": x", "alice")],
 )  # fmt: skip
 def test_the_speaker_is_the_name_before_the_colon_or_the_sender(

@@ -48,7 +48,7 @@ def check_extraction(url: str, llm: StubLlm) -> None:
         return requests.get(f"{url}/health", timeout=10).json()["backend"]["data"]["llm"]
 
     def search(method: str) -> Any:
-        return post("/memories/search", query="What does Ann drink?", scope=["all_user_memory"], method=method)
+        return post("/memories/search", query="Which tea does Ann drink?", scope=["all_user_memory"], method=method)
 
     message = {"sender_id": "ann", "role": "user", "timestamp": 1_780_000_000_000, "content": "Ann says: tea for me"}
     post("/memories/add", session_id="chat:c1", messages=[message])
