@@ -148,7 +148,7 @@ def trail_of(user_id: str, kind: str = "") -> QuerySet[AuditEvent]:
 
 
 def first_events(*parts: QuerySet[AuditEvent]) -> list[AuditEvent]:
-    """Return the events of several limited queries, newest first."""
+    """Return the events of several limited queries, newest first. SQLite takes no such parts in `QuerySet.union`."""
     try:
         statements = [part.query.sql_with_params() for part in parts]
     except EmptyResultSet:

@@ -17,6 +17,7 @@ from store.text.normalize import UNSPACED, WORD, fold
 from store.text.stems import MAX_WORD_CHARS, stems
 from store.text.wording import (
     CHINESE_FILLER,
+    CONTRACTED_NOT,
     content_word,
     is_akin,
     is_yes_no_question,
@@ -35,7 +36,6 @@ _REMINDER = lazy_pattern(
     r"\b(?:(?:do not|don't|dont|never|don't let me) forget|not to forget|n'oublie[zr]? pas|ne pas oublier"
     r"|no (?:te )?olvid\w+|nao (?:se |me )?esque\w+|vergiss nicht|nicht vergessen)\b|(?:别|不要|勿|莫)忘(?:记|了)?"
 )
-_NOT = lazy_pattern(r"\b\w+n't\b")
 _SHORT_PREFIX = lazy_pattern(r"(?<![\w'-])([a-z]{1,2})-(?=[a-z]{2})")
 _ADVERBS: Final = "mehr longer more any anymore yet even ever really plus mais mas gar so too very"
 _AFTER_NEGATION: Final = frozenset(_ADVERBS.split())
@@ -103,7 +103,7 @@ class Token(NamedTuple):
 class Statement(NamedTuple):
     """The parts of a text that tell facts apart. `words` are content words as stems, Chinese characters one by one.
 
-    `names` are written with a capital letter inside a sentence; German ones, where all nouns are, are not _known().
+    `names` are written with a capital letter inside a sentence; German ones, where all nouns are, are not known.
     `negated` are the words that a negation stands before; an empty one if it ends a clause, "~" for "nearly". `owners`
     tell whose each thing is: 0 "my", 1 "your", 2 "his" or "her".
     """
@@ -123,7 +123,7 @@ _Ordered = tuple[Statement, list[tuple[str, int]]]
 @lru_cache(maxsize=4096)
 def statement(text: str, language: str) -> Statement:
     """Return the parts of a short text in a language."""
-    folded = _NOT.sub(" not", _REMINDER.sub(" ", fold(text)))
+    folded = CONTRACTED_NOT.sub(" not", _REMINDER.sub(" ", fold(text)))
     folded = _SHORT_PREFIX.sub(r"\1", _NO_NUMBER.sub(" ", folded).replace("用户", " "))
     folded = _SPELLED_DIGITS.sub(lambda digits: re.sub(r"\D", "", digits[0]), folded)
     tokens: list[Token] = []

@@ -240,7 +240,7 @@ def _plain_part(text: str) -> str:
 _PLEASE = lazy_pattern(
     r"(?<=\w{3}), (?:so )?(?:please|pls|plz|bitte|por favor|s'il (?:te|vous) pla[iî]t)\b.*$", re.IGNORECASE
 )
-"""What a text asks for after what it says."""
+"""A request that follows a statement: "…, please book a table"."""
 _SENTENCE_END = lazy_pattern(r"(?<!Dr)(?<!Mr)(?<!Mrs)[.!;](?=\s)\W*|[。！；]+")
 _AFTERTHOUGHT: Final = 30
 """Shorter sentences may take back the one before: "Just kidding", "Not really"."""

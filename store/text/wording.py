@@ -66,7 +66,7 @@ unser unsere und oder zu zum zur im am in von vom mit für fur auf bei nach doch
 heisst nochmal weißt weisst any anything anyone anybody something someone ever wann wo wer wen wem was wie warum welche
 welcher welches
 """
-_NOT = lazy_pattern(r"\b\w+n't\b")
+CONTRACTED_NOT = lazy_pattern(r"\b\w+n't\b")
 _NEGATION = lazy_pattern(
     r"\b(?:not|no|never|none|nothing|neither|nor|without|cannot|unable|nicht|nichts|kein\w*|nada|rien|nie|niemals|ohne|pas|"
     r"jamais|aucune?|sans|n[aã]o|nunca|jam[aá]s|sin|sem|ning[uú]n\w*|nenhum\w*)\b|n['’]t\b|[不没沒别別未无無非]|ません",
@@ -155,7 +155,7 @@ def normalized(text: str) -> str:
 @lru_cache(maxsize=4096)
 def wording(text: str) -> Wording:
     """Return the content words of a short text and its numbers."""
-    words, numbers, folded = set[str](), set[str](), _NOT.sub(" ", fold(text))
+    words, numbers, folded = set[str](), set[str](), CONTRACTED_NOT.sub(" ", fold(text))
     language = languages.guess(languages.first_words(folded))
     for match in _WORDS.finditer(folded):
         found = match[0]
