@@ -37,6 +37,29 @@ def relevance(hits: list[Hit]) -> dict[str, float | None]:
 
 
 @pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("Which toothpaste did my dentist recommend?", "My dentist replaced a filling"),
+        ("Where did I park at the airport?", "The park behind our house floods each autumn"),
+    ],
+)
+def test_a_topic_does_not_answer_what_is_asked_beside_it(
+    engine: EmbeddedEngine, alice: Person, question: str, told: str
+) -> None:
+    tell(engine, alice, told, "My flight leaves the airport at 6:40", "I take my tea strong")
+    found = relevance(search(engine, alice.owner, question))
+    assert found
+    assert all(one is not None and one < 0.5 for one in found.values()), found
+
+
+def test_a_topic_answers_a_question_for_it_alone(engine: EmbeddedEngine, alice: Person) -> None:
+    tell(engine, alice, "I moved to Lisbon")
+    [hit] = search(engine, alice.owner, "Where do I live?")
+    assert hit.relevance is not None
+    assert hit.relevance > 0.5
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "What is the user's blood type?",

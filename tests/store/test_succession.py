@@ -361,3 +361,14 @@ def test_an_agents_sentence_and_a_compound_tell_of_one_thing(question: str, olde
 def test_another_thing_in_the_same_words_replaces_nothing_for_certain() -> None:
     link = follows("What colour is the bathroom?", "We painted the bathroom blue.", "We painted the hallway orange.")
     assert link is None or link.confidence == "low"
+
+
+@pytest.mark.parametrize("query", ["payment", "tea", "car insurance", "付款"])
+def test_bare_words_ask_for_no_topic(query: str) -> None:
+    assert asked_topics(query) == []
+    assert asked_topics("What is my insurance?") != []
+
+
+def test_a_change_with_less_of_the_question_than_the_older_text_does_not_come_first() -> None:
+    asked, older = "Where do I buy The Monday Courier?", "I buy The Monday Courier at the kiosk by the station."
+    assert follows(asked, older, "The courier left a card.") is None
